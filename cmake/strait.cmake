@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+# One target per folder. A folder is visible to another only through a link: its headers are reached by a link in
+# build/inc/<module>/ that is an include path of that module alone, so a wrong-way include does not compile.
+
+set(STRAIT_INC ${CMAKE_BINARY_DIR}/inc)
+
+add_library(strait_flags INTERFACE)
+target_compile_options(strait_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
+if(STRAIT_SANITIZE)
+  target_compile_options(strait_flags INTERFACE -fsanitize=${STRAIT_SANITIZE} -fno-omit-frame-pointer -g)
+  target_link_options(strait_flags INTERFACE -fsanitize=${STRAIT_SANITIZE})
+  if(STRAIT_SANITIZE MATCHES "undefined")
+    target_compile_options(strait_flags INTERFACE -fno-sanitize-recover=undefined)
+  endif()
+  if(STRAIT_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(strait_flags INTERFACE -Wno-tsan)  # fences are used where TSan also sees the atomics
+  endif()
+endif()
+
+function(strait_link_header module path source)
+  get_filename_component(folder ${STRAIT_INC}/${module}/${path} DIRECTORY)
+  file(MAKE_DIRECTORY ${folder})
+  file(CREATE_LINK ${source} ${STRAIT_INC}/${module}/${path} SYMBOLIC)
+endfunction()
+
+# strait_headers(name path... [LINKS module...]): public headers as an interface target strait_<name>.
+function(strait_headers name)
+  cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
+  add_library(strait_${name} INTERFACE)
+  foreach(path ${ARG_UNPARSED_ARGUMENTS})
+    strait_link_header(${name} ${path} ${PROJECT_SOURCE_DIR}/include/${path})
+  endforeach()
+  target_include_directories(strait_${name} INTERFACE ${STRAIT_INC}/${name})
+  foreach(link ${ARG_LINKS})
+    target_link_libraries(strait_${name} INTERFACE strait_${link})
+  endforeach()
+endfunction()
+
+# strait_module(path SOURCES ... LINKS ... [TESTS ...] [TEST_LINKS ...]): the folder src/<path> as static library
+# strait_<path with _>, and its unit tests as one program.
+function(strait_module path)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;TESTS;TEST_LINKS" ${ARGN})
+  string(REPLACE "/" "_" name ${path})
+  strait_link_header(${name} ${path} ${PROJECT_SOURCE_DIR}/src/${path})
+  add_library(strait_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(strait_${name} PUBLIC ${STRAIT_INC}/${name})
+  target_link_libraries(strait_${name} PUBLIC ${ARG_LINKS} PRIVATE strait_flags)
+  set_property(GLOBAL APPEND PROPERTY STRAIT_MODULES ${name})
+  if(STRAIT_TESTS AND ARG_TESTS)
+    strait_test(strait_${name}_test SOURCES ${ARG_TESTS} LINKS strait_${name} ${ARG_TEST_LINKS})
+  endif()
+endfunction()
+
+# strait_test(name SOURCES ... LINKS ... [TIMEOUT s]): a GoogleTest program; every test is a ctest test.
+function(strait_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LINKS} strait_flags GTest::gtest GTest::gtest_main)
+  include(GoogleTest)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+endfunction()

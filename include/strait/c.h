@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The C interface of strait, which is its ABI. C++ (strait.hpp) is inline over it.
+ *
+ * Conventions
+ * - Every function that can fail returns a strait_code and, when `error` is not null, fills it. Outputs are written only
+ *   on success.
+ * - Structs that a later version may lengthen begin with struct_size; set it to sizeof, or use STRAIT_INIT.
+ * - Durations are nanoseconds; a negative one means the Node's default (option `deadline`).
+ * - Handles: strait_node, strait_peer, strait_region, strait_memory and strait_published may be used from any thread. A
+ *   strait_lane from strait_lane_open has one owner thread; the lane of strait_peer_lane may be used from any thread.
+ * - After fork() every handle is dead in the child and says so (STRAIT_GONE).
+ * - The library never throws across this interface, never aborts, and never prints.
+ */
+#ifndef STRAIT_C_H
+#define STRAIT_C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define STRAIT_API __attribute__((visibility("default")))
+#else
+#define STRAIT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum strait_code {
+  STRAIT_OK = 0,
+  STRAIT_INVALID = 1,     /* wrong use: can never succeed as it stands */
+  STRAIT_UNSUPPORTED = 2, /* not possible here */
+  STRAIT_AGAIN = 3,       /* full right now: reap, then try again */
+  STRAIT_TIMEOUT = 4,     /* the deadline passed; the operation may still be going on */
+  STRAIT_DENIED = 5,      /* key, ticket or secret not accepted */
+  STRAIT_GONE = 6,        /* peer, region or handle no longer exists */
+  STRAIT_LIMIT = 7,       /* out of descriptors, memory, ... */
+  STRAIT_DEVICE = 8,      /* the NIC reported an error: see syndrome */
+  STRAIT_SYSTEM = 9       /* a system call failed: see sys_errno */
+} strait_code;
+
+typedef struct strait_error {
+  uint32_t struct_size;
+  int32_t code;
+  int32_t sys_errno;
+  uint32_t syndrome; /* the hardware's own code, 0 when there is none */
+  char text[512];    /* one sentence: what could not be done, and the cause */
+  char remedy[256];  /* what to try; may be empty */
+} strait_error;
+
+/* "0.1.0" */
+STRAIT_API const char* strait_version(void);
+/* Texts that strait hands out as char** are given back with this. */
+STRAIT_API void strait_text_free(char* text);
+
+/* ---- Node: owns devices, registrations, the rendezvous and the progress of everything below -------------------------- */
+
+typedef struct strait_node strait_node;
+
+typedef struct strait_setting {
+  const char* name; /* a row of `strait info --options` */
+  const char* value;
+} strait_setting;
+
+/* level: 0 error, 1 warning, 2 info, 3 debug. Called from any thread of the library; must not call strait. */
+typedef void (*strait_log_fn)(void* context, int level, const char* text);
+
+typedef struct strait_node_options {
+  uint32_t struct_size;
+  uint32_t n_settings;
+  const strait_setting* settings; /* override STRAIT_* variables, which override defaults */
+  strait_log_fn log;              /* null: no log */
+  void* log_context;
+} strait_node_options;
+
+/* Opens every device now and fails here with the cause. `options` may be null. */
+STRAIT_API int32_t strait_node_open(const strait_node_options* options, strait_node** out, strait_error* error);
+/* Closes what is still open: regions are revoked, operations detached. Memory of the application is never freed. */
+STRAIT_API void strait_node_close(strait_node* node);
+/* "127.0.0.1:40123": what a peer passes to strait_connect. Valid as long as the node. */
+STRAIT_API const char* strait_node_address(const strait_node* node);
+/* JSON: devices, NICs, options with origin, counters, warnings. */
+STRAIT_API int32_t strait_node_info(strait_node* node, char** json, strait_error* error);
+/* One bounded pass of progress on this thread; returns how much was done. Needed with progress=caller, harmless else. */
+STRAIT_API int32_t strait_node_poll(strait_node* node);
+/* progress=eventfd: readable when strait_node_poll has something to do. Owned by the node. */
+STRAIT_API int32_t strait_node_event_fd(strait_node* node, int32_t* fd, strait_error* error);
+/* With progress=eventfd, before sleeping on the descriptor: 1 sleep, 0 poll again first. */
+STRAIT_API int32_t strait_node_arm(strait_node* node);
+
+/* ---- Memory ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct strait_memory strait_memory;
+
+/* `near`: "host", or a device name of `strait info` ("soft:0"). Null or "": host. */
+STRAIT_API int32_t strait_allocate(strait_node* node, uint64_t length_bytes, const char* near_device, strait_memory** out,
+                                   strait_error* error);
+/* Fails with STRAIT_AGAIN while a region still shares it. */
+STRAIT_API int32_t strait_memory_free(strait_memory* memory, strait_error* error);
+/* Accelerator memory: a device address the CPU cannot follow. */
+STRAIT_API void* strait_memory_address(const strait_memory* memory);
+STRAIT_API uint64_t strait_memory_length(const strait_memory* memory);
+/* Copies between host and accelerator memory, either way or within; finds out by itself which is which. */
+STRAIT_API int32_t strait_copy(strait_node* node, void* to, const void* from, uint64_t length_bytes, int64_t timeout_ns,
+                               strait_error* error);
+
+/* ---- Region: memory that a NIC can reach ------------------------------------------------------------------------------ */
+
+typedef struct strait_region strait_region;
+
+enum { /* what peers may do; 0: only this process uses it, as source or destination */
+  STRAIT_REMOTE_READ = 1u << 0,
+  STRAIT_REMOTE_WRITE = 1u << 1,
+  STRAIT_REMOTE_ATOMIC = 1u << 2
+};
+
+/* Recognises whose memory it is, exports and registers it. The caller keeps ownership of the memory. */
+STRAIT_API int32_t strait_share(strait_node* node, void* address, uint64_t length_bytes, uint32_t access, strait_region** out,
+                                strait_error* error);
+/* Revokes and forgets. Operations in flight keep the registration alive until they drained; the memory is never freed. */
+STRAIT_API void strait_region_drop(strait_region* region);
+/* No peer can touch it any more when this returns STRAIT_OK. STRAIT_TIMEOUT: own operations still hold it (quarantined). */
+STRAIT_API int32_t strait_region_revoke(strait_region* region, int64_t timeout_ns, strait_error* error);
+STRAIT_API void* strait_region_address(const strait_region* region);
+STRAIT_API uint64_t strait_region_length(const strait_region* region);
+/* JSON: recognised by whom, whole allocation, how exported, which keys, ranked ways with reasons. */
+STRAIT_API int32_t strait_region_path(const strait_region* region, char** json, strait_error* error);
+
+/* Signals: STRAIT_SIGNALS 64-bit words beside each region that a peer may write, raised after the data of a put. */
+#define STRAIT_SIGNALS 64u
+STRAIT_API int32_t strait_signal_read(const strait_region* region, uint32_t index, uint64_t* value, strait_error* error);
+STRAIT_API int32_t strait_signal_write(strait_region* region, uint32_t index, uint64_t value, strait_error* error);
+/* Everything put before the signal is visible to this CPU (and by strait_copy) when it returns STRAIT_OK. */
+STRAIT_API int32_t strait_signal_wait(strait_region* region, uint32_t index, uint64_t at_least, int64_t timeout_ns,
+                                      uint64_t* value, strait_error* error);
+
+/* ---- Publishing and tickets ------------------------------------------------------------------------------------------- */
+
+typedef struct strait_published strait_published;
+
+/* Under this name any peer that knows the secret finds the region. Names: 1 to 255 bytes. */
+STRAIT_API int32_t strait_publish(strait_node* node, const char* name, strait_region* region, strait_published** out,
+                                  strait_error* error);
+STRAIT_API void strait_withdraw(strait_published* published);
+
+#define STRAIT_TICKET_BYTES 128u
+typedef struct strait_ticket {
+  uint8_t bytes[STRAIT_TICKET_BYTES]; /* may be sent anywhere; carries region, rights, range, epoch, expiry and a MAC */
+} strait_ticket;
+
+/* `access` may only narrow what the region was shared with. `lifetime_ns` negative: option `ticket_lifetime`. */
+STRAIT_API int32_t strait_ticket_make(strait_region* region, uint64_t offset, uint64_t length_bytes, uint32_t access,
+                                      int64_t lifetime_ns, strait_ticket* out, strait_error* error);
+
+/* ---- Peers ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct strait_peer strait_peer;
+
+STRAIT_API int32_t strait_connect(strait_node* node, const char* address, int64_t timeout_ns, strait_peer** out,
+                                  strait_error* error);
+/* The next peer that connected to this node. */
+STRAIT_API int32_t strait_accept(strait_node* node, int64_t timeout_ns, strait_peer** out, strait_error* error);
+STRAIT_API void strait_peer_close(strait_peer* peer);
+STRAIT_API const char* strait_peer_name(const strait_peer* peer);
+
+/* Remote memory: a value. It grants nothing once the owner revoked it. */
+typedef struct strait_target {
+  uint32_t struct_size;
+  uint32_t access;
+  uint64_t region_id;
+  uint64_t epoch;
+  uint64_t address;
+  uint64_t length_bytes;
+  uint32_t rkey;
+  uint32_t signal_rkey;
+  uint64_t signal_address; /* 0: no signals */
+} strait_target;
+
+STRAIT_API int32_t strait_lookup(strait_peer* peer, const char* name, int64_t timeout_ns, strait_target* out,
+                                 strait_error* error);
+/* Presents a ticket to its owner: forged, expired and stale ones are refused with the reason. */
+STRAIT_API int32_t strait_redeem(strait_peer* peer, const strait_ticket* ticket, int64_t timeout_ns, strait_target* out,
+                                 strait_error* error);
+
+/* ---- Lanes and operations --------------------------------------------------------------------------------------------- */
+
+typedef struct strait_lane strait_lane;
+
+typedef struct strait_lane_options {
+  uint32_t struct_size;
+  uint32_t depth; /* operations in flight, power of two; 0: option `lane_depth` */
+} strait_lane_options;
+
+/* A queue of its own to the peer, used by one thread and without a lock. `options` may be null. */
+STRAIT_API int32_t strait_lane_open(strait_peer* peer, const strait_lane_options* options, int64_t timeout_ns,
+                                    strait_lane** out, strait_error* error);
+/* Waits for nothing: operations in flight are detached, then flushed. */
+STRAIT_API void strait_lane_close(strait_lane* lane);
+/* The peer's own lane, shared by all threads (takes a lock). Lives as long as the peer. */
+STRAIT_API strait_lane* strait_peer_lane(strait_peer* peer);
+
+/* An operation in flight: a value. Wait for it or detach it, once; both make it empty (lane null). An operation that is
+ * neither keeps its place in the lane occupied. */
+typedef struct strait_op {
+  strait_lane* lane;
+  uint64_t id;
+} strait_op;
+
+enum {
+  STRAIT_REQUIRE_ZERO_COPY = 1u << 0, /* refuse any path with a staging copy */
+  STRAIT_FENCE = 1u << 1,             /* start after earlier gets and atomics of this lane are complete */
+  STRAIT_WITH_IMM = 1u << 2,          /* put: consumes a receive at the peer and hands it `imm` */
+  STRAIT_WITH_SIGNAL = 1u << 3        /* put: adds `signal_add` to signal `signal` after the data */
+};
+
+typedef struct strait_op_options {
+  uint32_t struct_size;
+  uint32_t flags;
+  uint32_t imm;
+  uint32_t signal;
+  uint64_t signal_add;
+} strait_op_options;
+
+typedef struct strait_done {
+  uint32_t struct_size;
+  uint32_t flags; /* STRAIT_WITH_IMM: imm is valid */
+  uint64_t bytes;
+  uint64_t value; /* atomics: what was there before */
+  uint32_t imm;
+  uint32_t reserved;
+} strait_done;
+
+/* A local piece of a region. */
+typedef struct strait_slice {
+  strait_region* region;
+  uint64_t offset;
+  uint64_t length_bytes;
+} strait_slice;
+
+/* Posting never blocks: a full lane answers STRAIT_AGAIN. `options` may be null. Bounds and rights are checked here first
+ * and by the owner's NIC again. */
+STRAIT_API int32_t strait_put(strait_lane* lane, const strait_slice* from, const strait_target* to, uint64_t to_offset,
+                              const strait_op_options* options, strait_op* out, strait_error* error);
+STRAIT_API int32_t strait_get(strait_lane* lane, const strait_slice* into, const strait_target* from, uint64_t from_offset,
+                              const strait_op_options* options, strait_op* out, strait_error* error);
+/* 8 bytes at an 8-byte aligned place; the old value arrives in strait_done.value. */
+STRAIT_API int32_t strait_fetch_add(strait_lane* lane, const strait_target* at, uint64_t offset, uint64_t add,
+                                    const strait_op_options* options, strait_op* out, strait_error* error);
+STRAIT_API int32_t strait_compare_swap(strait_lane* lane, const strait_target* at, uint64_t offset, uint64_t expected,
+                                       uint64_t desired, const strait_op_options* options, strait_op* out, strait_error* error);
+STRAIT_API int32_t strait_send(strait_lane* lane, const strait_slice* from, const strait_op_options* options, strait_op* out,
+                               strait_error* error);
+/* `into` may be null: receives only the immediate of a put. */
+STRAIT_API int32_t strait_receive(strait_lane* lane, const strait_slice* into, strait_op* out, strait_error* error);
+
+enum { STRAIT_PUT = 1, STRAIT_GET = 2 };
+typedef struct strait_item {
+  uint32_t kind; /* STRAIT_PUT or STRAIT_GET */
+  uint32_t reserved;
+  strait_slice local;
+  const strait_target* remote;
+  uint64_t remote_offset;
+} strait_item;
+/* All items or none are posted, with one doorbell; the operation is done when all are. */
+STRAIT_API int32_t strait_batch(strait_lane* lane, const strait_item* items, uint32_t n_items, const strait_op_options* options,
+                                strait_op* out, strait_error* error);
+
+/* STRAIT_OK: complete at the target. STRAIT_TIMEOUT: still in flight, the operation stays valid and keeps its memory. */
+STRAIT_API int32_t strait_wait(strait_op* op, int64_t timeout_ns, strait_done* out, strait_error* error);
+/* Like strait_wait with no time to wait, answering STRAIT_AGAIN while in flight. */
+STRAIT_API int32_t strait_test(strait_op* op, strait_done* out, strait_error* error);
+/* Nobody will ask again; it completes by itself. */
+STRAIT_API void strait_detach(strait_op* op);
+/* Everything posted on the lane before is complete at the target, detached operations included; their first failure is
+ * reported here. */
+STRAIT_API int32_t strait_flush(strait_lane* lane, int64_t timeout_ns, strait_error* error);
+/* "soft:0 dma-buf -> strait0 -> ring grant to process 4711 -> strait0": for people. Valid as long as the lane. */
+STRAIT_API const char* strait_lane_path(strait_lane* lane);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Event: an eventfd, to wake a thread that sleeps in poll(2), in this process or another.
+#pragma once
+
+#include <cstdint>
+
+#include "base/error.hpp"
+#include "sys/calls.hpp"
+#include "sys/fd.hpp"
+
+namespace strait::sys {
+
+class Event {
+ public:
+  Event() = default;
+  explicit Event(Fd fd) : fd_(std::move(fd)) {}
+  [[nodiscard]] static Result<Event> make(const Calls& calls = real_calls());
+
+  void raise() const;  // never blocks
+  void clear() const;
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] bool valid() const { return fd_.valid(); }
+
+ private:
+  Fd fd_;
+};
+
+}  // namespace strait::sys

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/mapping.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace strait::sys {
+namespace {
+
+int prot_bits(Protect protect) {
+  switch (protect) {
+    case Protect::none: return PROT_NONE;
+    case Protect::read: return PROT_READ;
+    case Protect::read_write: return PROT_READ | PROT_WRITE;
+  }
+  return PROT_NONE;
+}
+
+}  // namespace
+
+void Mapping::reset() {
+  if (base_ == nullptr) return;
+  ::munmap(base_, length_bytes_);
+  base_ = nullptr;
+  length_bytes_ = 0;
+}
+
+Result<Mapping> map_file(int fd, std::uint64_t offset, std::size_t length_bytes, Protect protect, const Calls& calls) {
+  if (length_bytes == 0) return fail(Code::invalid, "cannot map 0 bytes of a file");
+  void* base = calls.mmap(nullptr, length_bytes, prot_bits(protect), MAP_SHARED, fd, static_cast<off_t>(offset));
+  if (base == MAP_FAILED) return fail_errno(errno, fmt::format("cannot map {} bytes of fd {}", length_bytes, fd));
+  return Mapping(base, length_bytes);
+}
+
+Result<Mapping> map_anonymous(std::size_t length_bytes, Protect protect, void* hint, const Calls& calls) {
+  if (length_bytes == 0) return fail(Code::invalid, "cannot map 0 bytes");
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (protect == Protect::none ? MAP_NORESERVE : 0);
+  void* base = calls.mmap(hint, length_bytes, prot_bits(protect), flags, -1, 0);
+  if (base == MAP_FAILED) return fail_errno(errno, fmt::format("cannot map {} bytes of memory", length_bytes));
+  return Mapping(base, length_bytes);
+}
+
+Result<Fd> make_sealed_memfd(const char* name, std::size_t length_bytes, const Calls& calls) {
+  if (length_bytes == 0) return fail(Code::invalid, "cannot make a memory file of 0 bytes");
+  Fd fd(calls.memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid()) return fail_errno(errno, fmt::format("cannot create the memory file \"{}\"", name));
+  if (calls.ftruncate(fd.get(), static_cast<off_t>(length_bytes)) != 0) {
+    return fail_errno(errno, fmt::format("cannot size the memory file \"{}\" to {} bytes", name, length_bytes));
+  }
+  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return fail_errno(errno, fmt::format("cannot seal the memory file \"{}\"", name));
+  }
+  return fd;
+}
+
+Status check_sealed(int fd, std::size_t at_least_bytes) {
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  if (seals < 0) return fail_errno(errno, fmt::format("fd {} has no seals to check", fd));
+  if ((seals & F_SEAL_SHRINK) == 0) {
+    return fail(Code::denied, "fd {} is not sealed against shrinking: its owner could truncate it while it is in use", fd);
+  }
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return fail_errno(errno, fmt::format("cannot stat fd {}", fd));
+  if (static_cast<std::uint64_t>(status.st_size) < at_least_bytes) {
+    return fail(Code::invalid, "fd {} holds {} bytes, {} were expected", fd, status.st_size, at_least_bytes);
+  }
+  return {};
+}
+
+std::size_t page_bytes() {
+  static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+}  // namespace strait::sys
