@@ -7,7 +7,8 @@
 namespace strait {
 
 std::string errno_text(int sys_errno) {
-  // 524 is the kernel-internal ENOTSUPP; it leaks out of dma-buf exporters that refuse an attach and strerror does not know it.
+  // 524 is the kernel-internal ENOTSUPP; it leaks out of dma-buf exporters that refuse an attach and strerror does not
+  // know it.
   if (sys_errno == 524) return "errno 524 (ENOTSUPP: the exporter refused this device)";
   const char* name = strerrorname_np(sys_errno);
   const char* words = strerrordesc_np(sys_errno);
@@ -25,18 +26,11 @@ Error fail_errno(int sys_errno, std::string what) {
       break;
     case ENFILE:
     case ENOMEM:
-    case ENOSPC:
-      code = Code::limit;
-      break;
-    case ETIMEDOUT:
-      code = Code::timeout;
-      break;
+    case ENOSPC: code = Code::limit; break;
+    case ETIMEDOUT: code = Code::timeout; break;
     case EOPNOTSUPP:
-    case ENOSYS:
-      code = Code::unsupported;
-      break;
-    default:
-      break;
+    case ENOSYS: code = Code::unsupported; break;
+    default: break;
   }
   return Error{code, sys_errno, 0, fmt::format("{}: {}", what, errno_text(sys_errno)), std::move(remedy)};
 }

@@ -33,11 +33,11 @@ template <class... Args>
 #define STRAIT_CONCAT_(a, b) a##b
 #define STRAIT_CONCAT(a, b) STRAIT_CONCAT_(a, b)
 #define STRAIT_TRY(declaration, expression) STRAIT_TRY_(STRAIT_CONCAT(try_, __LINE__), declaration, expression)
-#define STRAIT_TRY_(temporary, declaration, expression)                \
-  auto temporary = (expression);                                       \
-  if (!temporary) return std::move(temporary).error();                 \
+#define STRAIT_TRY_(temporary, declaration, expression) \
+  auto temporary = (expression);                        \
+  if (!temporary) return std::move(temporary).error();  \
   declaration = std::move(*temporary)
-#define STRAIT_CHECK(expression)                                             \
-  do {                                                                       \
+#define STRAIT_CHECK(expression)                                                     \
+  do {                                                                               \
     if (auto checked_ = (expression); !checked_) return std::move(checked_).error(); \
   } while (0)

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +16,8 @@ namespace strait {
 enum class Level { error = 0, warn = 1, info = 2, debug = 3 };
 
 [[nodiscard]] const char* level_name(Level level);
+// The level an option names; nothing when there is none of that name.
+[[nodiscard]] std::optional<Level> level_by_name(std::string_view name);
 
 class Log {
  public:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 and HMAC-SHA256 (FIPS 180-4, RFC 2104): proofs that a ticket or a rendezvous message was made by who holds the key.
+// SHA-256 and HMAC-SHA256 (FIPS 180-4, RFC 2104): proofs that a ticket or a rendezvous message was made by who holds
+// the key.
 //
 // Written out here because it is the only cryptography strait needs, and a library for it would become a dependency of
 // everybody who links libstrait. Checked against the published vectors in mac_test.cpp.

@@ -21,9 +21,11 @@ struct OptionRow {
   const char* name;      // "listen": the environment variable is STRAIT_LISTEN, dots and dashes become underscores
   const char* fallback;  // default, as text
   OptionType type;
-  const char* help;      // one sentence
-  const char* choices;   // "thread|caller|eventfd" for OptionType::choice, else nullptr
-  bool secret = false;   // never printed
+  const char* help;        // one sentence
+  const char* choices;     // "thread|caller|eventfd" for OptionType::choice, else nullptr
+  bool secret = false;     // never printed
+  std::int64_t least = 0;  // numbers outside least..most are refused; durations count in nanoseconds
+  std::int64_t most = INT64_MAX;
 };
 
 // Every option of the library, in the order `strait info --options` prints them.
@@ -45,7 +47,7 @@ class Options {
   // Asking for a name that is not in the table is a bug in strait: returns the empty value.
   [[nodiscard]] const std::string& text(std::string_view name) const;
   [[nodiscard]] bool flag(std::string_view name) const;
-  [[nodiscard]] std::int64_t integer(std::string_view name) const;  // also bytes ("64K", "1M", "2G")
+  [[nodiscard]] std::int64_t integer(std::string_view name) const;      // also bytes ("64K", "1M", "2G")
   [[nodiscard]] std::int64_t duration_ns(std::string_view name) const;  // "250us", "5s", "1.5s", "2m"
   [[nodiscard]] Origin origin(std::string_view name) const;
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
@@ -63,9 +65,12 @@ class Options {
   std::vector<std::string> warnings_;
 };
 
-// Parsers, also used by the tool's command line.
+// Parsers, also used by the tool's command line. Bytes: 4096, 64K, 1MiB (powers of 1024). Durations need a unit (ns,
+// us, ms, s, m, h) unless they are 0; digits below a nanosecond are dropped. Neither takes a sign.
 [[nodiscard]] Result<std::int64_t> parse_bytes(std::string_view text);
 [[nodiscard]] Result<std::int64_t> parse_duration_ns(std::string_view text);
 [[nodiscard]] const char* origin_name(Origin origin);
+// "STRAIT_ACK_TIMEOUT" for "ack_timeout".
+[[nodiscard]] std::string environment_name(std::string_view option);
 
 }  // namespace strait

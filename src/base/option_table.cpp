@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every option of the library, one row each. docs/options.md is this table as a page; a test compares them.
+#include <array>
+
+#include "base/options.hpp"
+
+namespace strait {
+namespace {
+
+using enum OptionType;
+
+constexpr std::array kTable = {
+    OptionRow{"listen", "127.0.0.1:0", text, "Address the rendezvous listens on; port 0 takes any free one.", nullptr},
+    OptionRow{"secret", "", text, "Secret that peers must share; empty: the one in the secret file.", nullptr, true},
+    OptionRow{"secret_file", "", text,
+              "File that holds the secret; empty: a file of this user, made when it is missing.", nullptr},
+    OptionRow{"progress", "thread", choice,
+              "Who drives the queues: a thread of the node, the caller's polls, or a poll when an eventfd is readable.",
+              "thread|caller|eventfd"},
+    OptionRow{"nics", "soft", text, "NICs to open, separated by commas: soft, soft:2 for two of them, none.", nullptr},
+    OptionRow{"accelerators", "soft:1", text, "Accelerators to open: soft:N for N software accelerators, none.",
+              nullptr},
+    OptionRow{"accelerator_memory", "256M", bytes, "Memory of each software accelerator.", nullptr, false, 4096,
+              std::int64_t{1} << 40},
+    OptionRow{"accelerator_export", "1", flag, "Software accelerators can export their memory as file descriptors.",
+              nullptr},
+    OptionRow{"soft_library", "", text, "Path of libstrait-soft; empty: beside the library, then the usual places.",
+              nullptr},
+    OptionRow{"allow_staging", "0", flag, "Copy through host memory when a NIC cannot reach the memory itself.",
+              nullptr},
+    OptionRow{"carrier", "auto", choice, "How the bytes of the software NIC reach a peer.", "auto|grant"},
+    OptionRow{
+        "cross_memory", "auto", choice,
+        "Let the owner's engine copy large payloads with one system call (process_vm_readv) instead of through the "
+        "shared ring.",
+        "auto|off"},
+    OptionRow{"deadline", "30s", duration, "Deadline of operations that are given none.", nullptr, false, 1},
+    OptionRow{"connect_deadline", "5s", duration, "Deadline of connections that are given none.", nullptr, false, 1},
+    OptionRow{"ack_timeout", "500ms", duration, "How long a NIC waits for an acknowledgement before it tries again.",
+              nullptr, false, 1'000},
+    OptionRow{"retries", "3", integer, "How often a NIC tries again when no acknowledgement comes.", nullptr, false, 0,
+              7},
+    OptionRow{"rnr_retries", "7", integer,
+              "How often a NIC tries again when the peer has posted no receive; 7: for ever.", nullptr, false, 0, 7},
+    OptionRow{"lane_depth", "256", integer, "Operations that can be under way on one lane.", nullptr, false, 1, 32768},
+    OptionRow{"ticket_lifetime", "1h", duration, "How long a ticket is good after it was made.", nullptr, false, 1},
+    OptionRow{"spin", "20us", duration, "How long progress polls before it sleeps.", nullptr},
+    OptionRow{"log", "warn", choice, "Messages up to this level reach the log sink.", "error|warn|info|debug"},
+    OptionRow{"plugins", "", text, "Paths of provider plug-ins to load, separated by colons.", nullptr},
+};
+
+}  // namespace
+
+std::span<const OptionRow> option_table() {
+  return kTable;
+}
+
+}  // namespace strait
