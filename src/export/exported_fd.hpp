@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// ExportedFd: the owner of a descriptor that stands for accelerator memory. Vendors differ in who closes it and how, so
+// it goes back through the provider that made it, never through close(2). An open one keeps the memory, even after a
+// free.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "base/error.hpp"
+#include "buffer/provider.hpp"
+
+namespace strait::exports {
+
+class ExportedFd {
+ public:
+  ExportedFd() = default;
+  // The provider must outlive it.
+  [[nodiscard]] static Result<ExportedFd> make(buffer::Provider& provider, buffer::Range range) {
+    STRAIT_TRY(const buffer::Provider::RawFd raw, provider.export_fd(range));
+    return ExportedFd(&provider, raw);
+  }
+  ExportedFd(ExportedFd&& other) noexcept
+      : provider_(std::exchange(other.provider_, nullptr)), raw_(std::exchange(other.raw_, {})) {}
+  ExportedFd& operator=(ExportedFd&& other) noexcept {
+    if (this != &other) {
+      reset();
+      provider_ = std::exchange(other.provider_, nullptr);
+      raw_ = std::exchange(other.raw_, {});
+    }
+    return *this;
+  }
+  ~ExportedFd() { reset(); }
+
+  [[nodiscard]] int fd() const { return raw_.fd; }
+  [[nodiscard]] std::uint64_t offset() const { return raw_.offset; }  // of the range's first byte in the file
+  [[nodiscard]] bool valid() const { return provider_ != nullptr; }
+  void reset() {
+    if (provider_ != nullptr) std::exchange(provider_, nullptr)->close_fd(std::exchange(raw_, {}).fd);
+  }
+
+ private:
+  ExportedFd(buffer::Provider* provider, buffer::Provider::RawFd raw) : provider_(provider), raw_(raw) {}
+  buffer::Provider* provider_ = nullptr;
+  buffer::Provider::RawFd raw_;
+};
+
+}  // namespace strait::exports

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// How can a NIC reach this memory? One answer, and for every other way the reason it was not taken.
+//
+// The namespace is `exports` because `export` is a keyword.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "buffer/claim.hpp"
+#include "export/abilities.hpp"
+#include "export/exported_fd.hpp"
+
+namespace strait::exports {
+
+struct Exported {
+  Way way = Way::host_pages;
+  buffer::Range range;             // what the NIC is to register, the caller's own bytes
+  ExportedFd fd;                   // valid for Way::dmabuf only
+  std::string text;                // "dma-buf fd 7 at offset 0, made by soft"
+  std::vector<Rejected> rejected;  // in the order of Way
+};
+
+// `range` lies inside claim.whole; the claim must be fresh. Way::staged is an answer only if the policy allows it: the
+// caller then makes a Staging and registers its bounce buffer. Code::unsupported lists every way with its reason,
+// unless an export failed for want of something (descriptors): then it is that error. Nothing stays open after a
+// failure.
+[[nodiscard]] Result<Exported> make_reachable(const buffer::Claim& claim, buffer::Range range, const NicAbilities& nic,
+                                              const Policy& policy);
+
+}  // namespace strait::exports

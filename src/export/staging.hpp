@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Staging: a host bounce buffer in front of device memory that no NIC can reach. Local source or destination only: a
+// peer never sees it, so nothing remote can depend on when the bytes are copied.
+//
+// Threads: one at a time. Blocking: fill and drain, until their deadline.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/error.hpp"
+#include "buffer/memory.hpp"
+#include "buffer/providers.hpp"
+#include "sys/clock.hpp"
+
+namespace strait::exports {
+
+class Staging {
+ public:
+  // A bounce buffer as long as `range`. The Providers must outlive it.
+  [[nodiscard]] static Result<Staging> make(buffer::Providers& providers, const buffer::Claim& claim,
+                                            buffer::Range range);
+  Staging(Staging&& other) noexcept;
+  Staging& operator=(Staging&&) = delete;
+  // A copy that missed its deadline still uses the bounce buffer: waits for it a short while, and if it does not end
+  // leaves the buffer to the provider until that closes.
+  ~Staging();
+
+  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(bounce_.data()); }
+  [[nodiscard]] std::uint64_t size() const { return bounce_.size(); }
+  [[nodiscard]] buffer::Range device_range() const { return range_; }
+
+  // Before the NIC reads: device memory to bounce buffer.
+  [[nodiscard]] Status fill(std::uint64_t offset, std::uint64_t length_bytes, sys::Deadline deadline);
+  // After the NIC wrote: bounce buffer to device memory.
+  [[nodiscard]] Status drain(std::uint64_t offset, std::uint64_t length_bytes, sys::Deadline deadline);
+  [[nodiscard]] std::uint64_t bytes_copied() const { return bytes_copied_; }
+
+ private:
+  Staging(buffer::Provider* provider, buffer::Range range, buffer::Memory bounce)
+      : provider_(provider), range_(range), bounce_(std::move(bounce)) {}
+  [[nodiscard]] Status check(std::uint64_t offset, std::uint64_t length_bytes) const;
+  [[nodiscard]] Status run(std::uint64_t to, std::uint64_t from, std::uint64_t length_bytes, sys::Deadline deadline);
+
+  buffer::Provider* provider_;
+  buffer::Range range_;
+  buffer::Memory bounce_;
+  std::uint64_t pending_ticket_ = 0;
+  bool pending_ = false;
+  std::uint64_t bytes_copied_ = 0;
+};
+
+}  // namespace strait::exports
