@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# check_headers: compiles every header alone, with no more include paths than the module it belongs to has.
+
+# strait_check_header(module header suffix): one more source for that module's check; `header` as an include line has it.
+function(strait_check_header module header suffix)
+  string(MAKE_C_IDENTIFIER "${header}" id)
+  set(source ${CMAKE_BINARY_DIR}/headers/${id}${suffix})
+  # Twice: it must also bear being included again.
+  file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
+  if(NOT TARGET check_headers_${module})
+    add_library(check_headers_${module} OBJECT EXCLUDE_FROM_ALL ${source})
+    target_link_libraries(check_headers_${module} PRIVATE strait_${module} strait_flags)
+    add_dependencies(check_headers check_headers_${module})
+  else()
+    target_sources(check_headers_${module} PRIVATE ${source})
+  endif()
+  if(header MATCHES "test")
+    target_link_libraries(check_headers_${module} PRIVATE GTest::gtest)
+  endif()
+endfunction()
+
+# strait_check_headers(): the target check_headers, for all modules known so far.
+function(strait_check_headers)
+  add_custom_target(check_headers)
+  get_property(modules GLOBAL PROPERTY STRAIT_MODULES)
+  list(SORT modules ORDER DESCENDING)  # "rail/mlx5" is asked before "rail"
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/*.hpp
+    ${PROJECT_SOURCE_DIR}/src/*.h)
+  foreach(header ${headers})
+    set(owner "")
+    foreach(module ${modules})
+      string(FIND "${header}" "${module}/" at)
+      if(at EQUAL 0)
+        string(REPLACE "/" "_" owner ${module})
+        break()
+      endif()
+    endforeach()
+    if(owner)
+      strait_check_header(${owner} ${header} .cpp)
+    else()
+      add_custom_command(TARGET check_headers
+        COMMAND ${CMAKE_COMMAND} -E echo "src/${header} belongs to no module: its folder needs a strait_module()"
+        COMMAND ${CMAKE_COMMAND} -E false)
+    endif()
+  endforeach()
+
+  foreach(name result plugin wire device api)
+    get_property(paths GLOBAL PROPERTY STRAIT_HEADERS_${name})
+    foreach(path ${paths})
+      set(headers ${path})
+      if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/include/${path})
+        file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include
+          ${PROJECT_SOURCE_DIR}/include/${path}/*.hpp)
+      endif()
+      foreach(header ${headers})
+        strait_check_header(${name} ${header} .cpp)
+        if(header MATCHES "\\.h$")
+          strait_check_header(${name} ${header} .c)  # the C interfaces must also be C
+        endif()
+      endforeach()
+    endforeach()
+  endforeach()
+endfunction()
