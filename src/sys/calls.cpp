@@ -2,11 +2,14 @@
 #include "sys/calls.hpp"
 
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 namespace strait::sys {
 namespace {
-int real_eventfd(unsigned initial, int flags) { return ::eventfd(initial, flags); }
+int real_eventfd(unsigned initial, int flags) {
+  return ::eventfd(initial, flags);
+}
 }  // namespace
 
 const Calls& real_calls() {
@@ -18,6 +21,7 @@ const Calls& real_calls() {
       .socket = ::socket,
       .process_vm_readv = ::process_vm_readv,
       .process_vm_writev = ::process_vm_writev,
+      .getrandom = ::getrandom,
   };
   return calls;
 }

@@ -23,6 +23,7 @@ struct Calls {
                               unsigned long n_remote, unsigned long flags);
   ssize_t (*process_vm_writev)(pid_t pid, const iovec* local, unsigned long n_local, const iovec* remote,
                                unsigned long n_remote, unsigned long flags);
+  ssize_t (*getrandom)(void* into, std::size_t length, unsigned flags);
 };
 
 // The real ones. Never null, never changes.

@@ -36,7 +36,8 @@ class Deadline {
   }
   // For poll(2): rounded up, so that a loop does not spin through the last millisecond.
   [[nodiscard]] int left_ms() const {
-    const std::int64_t ms = (left_ns() + 999'999) / 1'000'000;
+    const std::int64_t left = left_ns();
+    const std::int64_t ms = left / 1'000'000 + (left % 1'000'000 != 0 ? 1 : 0);
     return ms > 1'000'000 ? 1'000'000 : static_cast<int>(ms);
   }
   [[nodiscard]] std::int64_t at_ns() const { return at_ns_; }

@@ -19,6 +19,8 @@ Library::~Library() {
 }
 
 Result<Library> Library::open(const std::string& name) {
+  // dlopen takes an empty name for the program itself, which is never what was meant.
+  if (name.empty()) return fail(Code::invalid, "cannot load a library without a name");
   void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = ::dlerror();
@@ -31,6 +33,8 @@ Result<Library> Library::open(const std::string& name) {
 }
 
 Result<void*> Library::raw_symbol(const char* name) const {
+  // To dlsym a null handle means "search everything": an empty Library must not find other libraries' symbols.
+  if (handle_ == nullptr) return fail(Code::invalid, "no library is loaded to look up {} in", name);
   void* address = ::dlsym(handle_, name);
   if (address == nullptr) return fail(Code::unsupported, "{} has no symbol {}", name_, name);
   return address;

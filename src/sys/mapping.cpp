@@ -58,9 +58,14 @@ Result<Fd> make_sealed_memfd(const char* name, std::size_t length_bytes, const C
 
 Status check_sealed(int fd, std::size_t at_least_bytes) {
   const int seals = ::fcntl(fd, F_GET_SEALS);
-  if (seals < 0) return fail_errno(errno, fmt::format("fd {} has no seals to check", fd));
+  if (seals < 0 && errno == EINVAL) {
+    return fail(Code::denied,
+                "fd {} is not a memory file that can be sealed: its owner could truncate it while it is in use", fd);
+  }
+  if (seals < 0) return fail_errno(errno, fmt::format("cannot read the seals of fd {}", fd));
   if ((seals & F_SEAL_SHRINK) == 0) {
-    return fail(Code::denied, "fd {} is not sealed against shrinking: its owner could truncate it while it is in use", fd);
+    return fail(Code::denied, "fd {} is not sealed against shrinking: its owner could truncate it while it is in use",
+                fd);
   }
   struct stat status {};
   if (::fstat(fd, &status) != 0) return fail_errno(errno, fmt::format("cannot stat fd {}", fd));

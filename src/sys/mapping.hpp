@@ -48,11 +48,14 @@ enum class Protect { none, read, read_write };
                                             const Calls& calls = real_calls());
 
 // A memfd that can neither shrink nor grow, so that nobody who holds it can raise SIGBUS in who maps it.
-[[nodiscard]] Result<Fd> make_sealed_memfd(const char* name, std::size_t length_bytes, const Calls& calls = real_calls());
+[[nodiscard]] Result<Fd> make_sealed_memfd(const char* name, std::size_t length_bytes,
+                                           const Calls& calls = real_calls());
 // Refuses files that are not sealed against shrinking (they could be truncated under us), or shorter than asked.
 [[nodiscard]] Status check_sealed(int fd, std::size_t at_least_bytes);
 
 [[nodiscard]] std::size_t page_bytes();
-[[nodiscard]] inline std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
+[[nodiscard]] inline std::size_t round_up(std::size_t value, std::size_t to) {
+  return (value + to - 1) / to * to;
+}
 
 }  // namespace strait::sys

@@ -14,7 +14,8 @@
 
 namespace strait::sys {
 
-// Copies all bytes between two lists of the same total length, in as many system calls as it takes.
+// Copies all bytes between two lists of the same total length, in as many system calls as it takes. Code::denied: the
+// kernel forbids it here; Code::gone: there is no such process; after any error part of the bytes may have moved.
 [[nodiscard]] Status read_process(pid_t pid, std::span<const iovec> into, std::span<const iovec> from,
                                   const Calls& calls = real_calls());
 [[nodiscard]] Status write_process(pid_t pid, std::span<const iovec> from, std::span<const iovec> into,
@@ -25,6 +26,7 @@ namespace strait::sys {
 [[nodiscard]] bool register_for_barriers();
 [[nodiscard]] bool barrier_everywhere();
 
-void fill_random(std::span<std::byte> bytes);
+// From the kernel's generator. Never leaves part of a key unfilled without saying so.
+[[nodiscard]] Status fill_random(std::span<std::byte> bytes, const Calls& calls = real_calls());
 
 }  // namespace strait::sys

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/socket.hpp"
 
-#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -31,16 +30,26 @@ Result<Addresses> resolve(const Endpoint& endpoint, bool passive) {
   return Addresses(list);
 }
 
-Endpoint endpoint_of(const sockaddr_storage& address) {
-  char text[INET6_ADDRSTRLEN] = {};
-  if (address.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
-    ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
-    return {text, ntohs(v4.sin_port)};
-  }
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-  ::inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
-  return {text, ntohs(v6.sin6_port)};
+Endpoint endpoint_of(const sockaddr_storage& address, socklen_t length) {
+  // Not inet_ntop: a link-local address is of no use to anybody without its interface.
+  char host[NI_MAXHOST] = {};
+  char port[NI_MAXSERV] = {};
+  ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, host, sizeof host, port, sizeof port,
+                NI_NUMERICHOST | NI_NUMERICSERV);
+  Endpoint endpoint{host, 0};
+  std::from_chars(port, port + std::strlen(port), endpoint.port);
+  return endpoint;
+}
+
+// A connection to a free port of this machine can meet itself: TCP allows a simultaneous open with one's own port.
+bool met_itself(int fd) {
+  sockaddr_storage near{};
+  sockaddr_storage far{};
+  socklen_t near_length = sizeof near;
+  socklen_t far_length = sizeof far;
+  return ::getsockname(fd, reinterpret_cast<sockaddr*>(&near), &near_length) == 0 &&
+         ::getpeername(fd, reinterpret_cast<sockaddr*>(&far), &far_length) == 0 && near_length == far_length &&
+         std::memcmp(&near, &far, near_length) == 0;
 }
 
 Result<sockaddr_un> abstract_address(const std::string& name, socklen_t* length) {
@@ -56,64 +65,33 @@ Result<sockaddr_un> abstract_address(const std::string& name, socklen_t* length)
 
 }  // namespace
 
-std::string Endpoint::text() const {
-  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
-}
-
-Result<Endpoint> parse_endpoint(std::string_view text) {
-  const auto refuse = [&](const char* why) {
-    return fail(Code::invalid, "\"{}\" is not an address: {} (expected host:port, for example 127.0.0.1:7471)", text, why);
-  };
-  Endpoint endpoint;
-  std::string_view port;
-  if (text.starts_with('[')) {
-    const auto end = text.find(']');
-    if (end == std::string_view::npos) return refuse("the bracket is not closed");
-    endpoint.host = text.substr(1, end - 1);
-    if (end + 1 < text.size()) {
-      if (text[end + 1] != ':') return refuse("something follows the bracket");
-      port = text.substr(end + 2);
-    }
-  } else {
-    const auto colon = text.find(':');
-    if (colon != text.rfind(':')) return refuse("an IPv6 address needs brackets");
-    endpoint.host = text.substr(0, colon);
-    if (colon != std::string_view::npos) port = text.substr(colon + 1);
-  }
-  if (endpoint.host.empty()) {
-    if (port.empty()) return refuse("it is empty");
-    endpoint.host = "127.0.0.1";
-  }
-  if (!port.empty()) {
-    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
-    if (error != std::errc{} || end != port.data() + port.size()) return refuse("the port is not a number from 0 to 65535");
-  }
-  return endpoint;
-}
-
-bool is_loopback(const Endpoint& endpoint) {
-  return endpoint.host == "localhost" || endpoint.host == "::1" || endpoint.host.starts_with("127.") ||
-         endpoint.host.starts_with("::ffff:127.");
-}
-
 Result<Fd> tcp_listen(const Endpoint& at, Endpoint* bound, const Calls& calls) {
   STRAIT_TRY(Addresses addresses, resolve(at, true));
-  const addrinfo& first = *addresses;
-  Fd fd(calls.socket(first.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return fail_errno(errno, "cannot open a socket");
-  const int on = 1;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(fd.get(), first.ai_addr, first.ai_addrlen) != 0 || ::listen(fd.get(), 128) != 0) {
-    const int cause = errno;
-    Error error = fail_errno(cause, fmt::format("cannot listen on {}", at.text()));
-    if (cause == EADDRINUSE) error.remedy = "Another process has that port: choose another, or 0 for any free one.";
-    return error;
+  int cause = EADDRNOTAVAIL;
+  for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
+    Fd fd(calls.socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd.valid() && errno != EAFNOSUPPORT) return fail_errno(errno, "cannot open a socket");
+    if (!fd.valid()) {
+      cause = EAFNOSUPPORT;  // "localhost" also names ::1 where there is no IPv6: take the next address
+      continue;
+    }
+    const int on = 1;
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (::bind(fd.get(), each->ai_addr, each->ai_addrlen) != 0 || ::listen(fd.get(), 128) != 0) {
+      cause = errno;
+      if (cause == EADDRINUSE) break;  // another address of the same name would not be what was asked for
+      continue;
+    }
+    sockaddr_storage taken{};
+    socklen_t length = sizeof taken;
+    ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&taken), &length);
+    if (bound != nullptr) *bound = endpoint_of(taken, length);
+    return fd;
   }
-  sockaddr_storage taken{};
-  socklen_t length = sizeof taken;
-  ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&taken), &length);
-  if (bound != nullptr) *bound = endpoint_of(taken);
-  return fd;
+  Error error = fail_errno(cause, fmt::format("cannot listen on {}", at.text()));
+  if (cause == EADDRINUSE) error.remedy = "Another process has that port: choose another, or 0 for any free one.";
+  if (cause == EADDRNOTAVAIL) error.remedy = "That is not an address of this machine.";
+  return error;
 }
 
 Result<Fd> tcp_connect(const Endpoint& to, Deadline deadline, const Calls& calls) {
@@ -121,26 +99,29 @@ Result<Fd> tcp_connect(const Endpoint& to, Deadline deadline, const Calls& calls
   int cause = ECONNREFUSED;
   for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
     Fd fd(calls.socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!fd.valid()) return fail_errno(errno, "cannot open a socket");
-    int rc = ::connect(fd.get(), each->ai_addr, each->ai_addrlen);
-    if (rc != 0 && errno == EINPROGRESS) {
+    if (!fd.valid() && errno != EAFNOSUPPORT) return fail_errno(errno, "cannot open a socket");
+    if (!fd.valid()) {
+      cause = EAFNOSUPPORT;
+      continue;
+    }
+    cause = ::connect(fd.get(), each->ai_addr, each->ai_addrlen) == 0 ? 0 : errno;
+    if (cause == EINPROGRESS || cause == EINTR) {
       if (!wait_ready(fd.get(), true, deadline)) {
         return fail(Code::timeout, "{} did not answer before the deadline", to.text());
       }
       socklen_t length = sizeof cause;
       ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &cause, &length);
-      rc = cause == 0 ? 0 : -1;
-    } else if (rc != 0) {
-      cause = errno;
     }
-    if (rc == 0) {
+    if (cause == 0 && met_itself(fd.get())) cause = ECONNREFUSED;
+    if (cause == 0) {
       const int on = 1;
       ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       return fd;
     }
   }
   Error error = fail_errno(cause, fmt::format("cannot connect to {}", to.text()));
-  if (cause == ECONNREFUSED) error.remedy = "Nobody listens there: is the peer running, and is that the address it printed?";
+  if (cause == ECONNREFUSED)
+    error.remedy = "Nobody listens there: is the peer running, and is that the address it printed?";
   return error;
 }
 
@@ -162,8 +143,10 @@ Result<Fd> unix_connect(const std::string& name, Deadline deadline, const Calls&
   if (!fd.valid()) return fail_errno(errno, "cannot open a local socket");
   while (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
     // EAGAIN: the listener's backlog is full; it drains as the other engine makes progress.
-    if (errno != EAGAIN && errno != EINTR) return fail_errno(errno, fmt::format("cannot reach the local socket \"{}\"", name));
-    if (deadline.passed()) return fail(Code::timeout, "the local socket \"{}\" did not accept before the deadline", name);
+    if (errno != EAGAIN && errno != EINTR)
+      return fail_errno(errno, fmt::format("cannot reach the local socket \"{}\"", name));
+    if (deadline.passed())
+      return fail(Code::timeout, "the local socket \"{}\" did not accept before the deadline", name);
     ::poll(nullptr, 0, 1);
   }
   return fd;
@@ -191,6 +174,8 @@ constexpr std::size_t kMaxFds = 8;
 
 Status send_packet(int unix_socket, std::span<const std::byte> bytes, std::span<const int> fds) {
   if (fds.size() > kMaxFds) return fail(Code::invalid, "at most {} descriptors travel in one packet", kMaxFds);
+  // To the receiver it would look like the end of the stream.
+  if (bytes.empty()) return fail(Code::invalid, "a packet on a local socket cannot be empty");
   iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxFds)] = {};
   msghdr message{};
@@ -205,8 +190,10 @@ Status send_packet(int unix_socket, std::span<const std::byte> bytes, std::span<
     header->cmsg_len = CMSG_LEN(fds.size_bytes());
     std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
   }
-  if (::sendmsg(unix_socket, &message, MSG_NOSIGNAL) < 0) {
-    if (errno == EPIPE || errno == ECONNRESET) return fail(Code::gone, "the process at the other end of a local socket is gone");
+  if (::sendmsg(unix_socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    if (errno == EAGAIN || errno == EINTR) return fail(Code::again, "the local socket takes no packet right now");
+    if (errno == EPIPE || errno == ECONNRESET)
+      return fail(Code::gone, "the process at the other end of a local socket is gone");
     return fail_errno(errno, "cannot send on a local socket");
   }
   return {};
@@ -238,7 +225,16 @@ Result<Packet> receive_packet(int unix_socket, std::size_t max_bytes) {
     }
   }
   if (got == 0) return fail(Code::gone, "the process at the other end of a local socket closed it");
-  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return fail(Code::invalid, "a packet on a local socket is too large");
+  if ((message.msg_flags & MSG_TRUNC) != 0) {
+    return fail(Code::invalid, "a packet on a local socket is longer than {} bytes", max_bytes);
+  }
+  if ((message.msg_flags & MSG_CTRUNC) != 0 && packet.fds.size() < kMaxFds) {
+    // The kernel drops what it cannot install: with room left in the message, it was this process that had none.
+    return fail_errno(EMFILE, "cannot take the descriptors of a packet on a local socket");
+  }
+  if ((message.msg_flags & MSG_CTRUNC) != 0) {
+    return fail(Code::invalid, "a packet on a local socket carries more than {} descriptors", kMaxFds);
+  }
   packet.bytes.resize(static_cast<std::size_t>(got));
   return packet;
 }
@@ -249,7 +245,8 @@ Status send_all(int socket, std::span<const std::byte> bytes, Deadline deadline)
     if (sent > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN || errno == EINTR) {
-      if (!wait_ready(socket, true, deadline)) return fail(Code::timeout, "the other side did not take the message before the deadline");
+      if (!wait_ready(socket, true, deadline))
+        return fail(Code::timeout, "the other side did not take the message before the deadline");
     } else if (errno == EPIPE || errno == ECONNRESET) {
       return fail(Code::gone, "the other side closed the connection");
     } else {
@@ -267,7 +264,8 @@ Status receive_all(int socket, std::span<std::byte> bytes, Deadline deadline) {
     } else if (got == 0 || errno == ECONNRESET) {
       return fail(Code::gone, "the other side closed the connection");
     } else if (errno == EAGAIN || errno == EINTR) {
-      if (!wait_ready(socket, false, deadline)) return fail(Code::timeout, "the other side did not answer before the deadline");
+      if (!wait_ready(socket, false, deadline))
+        return fail(Code::timeout, "the other side did not answer before the deadline");
     } else {
       return fail_errno(errno, "cannot receive");
     }

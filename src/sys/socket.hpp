@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets: TCP for the rendezvous, UNIX sockets to hand descriptors to another process. Every call ends by its deadline.
+// Sockets: TCP for the rendezvous, UNIX sockets to hand descriptors to another process. Every call ends by its
+// deadline.
 #pragma once
 
 #include <sys/types.h>
@@ -23,10 +24,13 @@ struct Endpoint {
   [[nodiscard]] std::string text() const;  // "host:port", IPv6 in brackets
 };
 
-// "host:port", "[v6]:port", ":port" (loopback), "host" (port 0). Anything else is refused with the reason.
+// "host:port", "[v6]:port", ":port" (loopback), "host" (port 0). Anything else is refused with the reason. A text()
+// of what was accepted is accepted again, with the same result.
 [[nodiscard]] Result<Endpoint> parse_endpoint(std::string_view text);
+// True only for "localhost" and numeric loopback addresses: a name like 127.example.org may lead anywhere.
 [[nodiscard]] bool is_loopback(const Endpoint& endpoint);
 
+// Names other than numeric addresses are looked up by the system's resolver, whose time no deadline here bounds.
 // Listens without blocking on accept; port 0 picks one. `bound` receives the address that was taken.
 [[nodiscard]] Result<Fd> tcp_listen(const Endpoint& at, Endpoint* bound, const Calls& calls = real_calls());
 [[nodiscard]] Result<Fd> tcp_connect(const Endpoint& to, Deadline deadline, const Calls& calls = real_calls());
@@ -43,7 +47,8 @@ struct PeerCredentials {
 };
 [[nodiscard]] Result<PeerCredentials> peer_credentials(int unix_socket);
 
-// One packet with descriptors. Receiving answers Code::again when nothing is there, Code::gone at the end of the stream.
+// One packet of at least one byte, with at most 8 descriptors; Code::again when the socket is full. Receiving answers
+// Code::again when nothing is there, Code::gone at the end of the stream.
 [[nodiscard]] Status send_packet(int unix_socket, std::span<const std::byte> bytes, std::span<const int> fds);
 struct Packet {
   std::vector<std::byte> bytes;
