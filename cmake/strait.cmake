@@ -8,7 +8,7 @@ add_library(strait_flags INTERFACE)
 target_compile_options(strait_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
 if(STRAIT_SANITIZE)
-  target_compile_options(strait_flags INTERFACE -fsanitize=${STRAIT_SANITIZE} -fno-omit-frame-pointer -g)
+  target_compile_options(strait_flags INTERFACE -fsanitize=${STRAIT_SANITIZE} -fno-omit-frame-pointer -g1)
   target_link_options(strait_flags INTERFACE -fsanitize=${STRAIT_SANITIZE})
   if(STRAIT_SANITIZE MATCHES "undefined")
     target_compile_options(strait_flags INTERFACE -fno-sanitize-recover=undefined)
@@ -16,6 +16,11 @@ if(STRAIT_SANITIZE)
   if(STRAIT_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(strait_flags INTERFACE -Wno-tsan)  # fences are used where TSan also sees the atomics
   endif()
+endif()
+
+if(STRAIT_FUZZ)
+  # libFuzzer is steered by the branches of the code under test, so that is compiled with its counters too.
+  target_compile_options(strait_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 function(strait_link_header module path source)
@@ -49,18 +54,37 @@ function(strait_module path)
   target_link_libraries(strait_${name} PUBLIC ${ARG_LINKS} PRIVATE strait_flags)
   set_property(GLOBAL APPEND PROPERTY STRAIT_MODULES ${path})
   if(STRAIT_TESTS AND ARG_TESTS)
-    strait_test(strait_${name}_test SOURCES ${ARG_TESTS} LINKS strait_${name} ${ARG_TEST_LINKS})
+    strait_test(strait_${name}_test SOURCES ${ARG_TESTS} LINKS strait_${name} ${ARG_TEST_LINKS} LABEL unit)
   endif()
 endfunction()
 
-# strait_test(name SOURCES ... LINKS ... [TIMEOUT s]): a GoogleTest program; every test is a ctest test.
+# strait_test(name SOURCES ... LINKS ... [TIMEOUT s] [LABEL l]): a GoogleTest program; every test is a ctest test. The
+# label is what `ctest -L` selects by: "unit" beside the code, otherwise the name of the folder.
 function(strait_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;LABEL" "SOURCES;LINKS" ${ARGN})
+  if(NOT ARG_LABEL)
+    get_filename_component(ARG_LABEL ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} strait_flags GTest::gtest GTest::gtest_main)
   include(GoogleTest)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${ARG_LABEL})
+endfunction()
+
+# strait_fuzz(name SOURCES ... LINKS ...): a libFuzzer program, run by `./dev fuzz` and the lane `fuzz`. Its committed
+# corpus is the folder corpus/<name> beside the CMakeLists.txt, which must not be empty: a target that starts from
+# nothing spends its seconds in CI on finding the first valid byte.
+function(strait_fuzz name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  file(GLOB corpus ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name}/*)
+  if(NOT corpus)
+    message(FATAL_ERROR "fuzz target ${name}: ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name} is empty")
+  endif()
+  add_executable(fuzz_${name} ${ARG_SOURCES})
+  target_link_libraries(fuzz_${name} PRIVATE ${ARG_LINKS} strait_flags)
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(fuzz_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz OUTPUT_NAME ${name})
 endfunction()
