@@ -33,11 +33,12 @@ struct TicketFields {
   std::array<std::byte, 24> nonce{};  // so that no two tickets are alike; issue() draws it
 };
 
-[[nodiscard]] NodeId new_node_id();
-[[nodiscard]] TicketKey new_ticket_key();
+// These fail only where the kernel hands out no random bytes.
+[[nodiscard]] Result<NodeId> new_node_id();
+[[nodiscard]] Result<TicketKey> new_ticket_key();
 
 // Draws a nonce, then encodes. The caller has checked range and rights against the region.
-[[nodiscard]] TicketBytes issue(TicketFields fields, const TicketKey& key);
+[[nodiscard]] Result<TicketBytes> issue(TicketFields fields, const TicketKey& key);
 // The same without drawing: equal fields give equal bytes.
 [[nodiscard]] TicketBytes encode(const TicketFields& fields, const TicketKey& key);
 

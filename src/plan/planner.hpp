@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -43,8 +44,8 @@ struct Peer {
   std::string cross_copy_refusal;  // why not: "Yama scope 1", "another PID namespace"
 };
 
-enum class Carrier { any, copy, ring, packets };
-// "auto", "copy", "ring", "packets".
+enum class Carrier { any, grant, packets };
+// "auto", "grant", "packets": the option `carrier`.
 [[nodiscard]] Result<Carrier> parse_carrier(std::string_view text);
 
 struct Policy {

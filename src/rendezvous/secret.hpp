@@ -24,9 +24,10 @@ struct SecretPlace {
   [[nodiscard]] static SecretPlace from_environment();
 };
 
-// `option` not empty: that. Else the file, made when it is not there (0600 in a 0700 folder, whole or not at all; the
-// first of several processes wins). Code::denied when somebody else owns file or folder, or others may read them.
-[[nodiscard]] Result<Secret> find_secret(const std::string& option,
+// `option` when it is not empty, else what is in `file` when that is not empty: both count as given. Else this user's
+// file, made when it is not there (0600 in a 0700 folder, whole or not at all; the first of several processes wins).
+// Code::denied when somebody else owns file or folder, or others may read them.
+[[nodiscard]] Result<Secret> find_secret(const std::string& option, const std::string& file = {},
                                          const SecretPlace& place = SecretPlace::from_environment());
 
 // Refuses to serve other hosts with the user's file or with a short secret.

@@ -33,7 +33,8 @@ class Handler {
   [[nodiscard]] virtual Status on_ready(PeerId peer, const Ready& ready) = 0;
   [[nodiscard]] virtual Result<Target> on_lookup(PeerId peer, const std::string& name) = 0;
   [[nodiscard]] virtual Result<Target> on_redeem(PeerId peer, const TicketBytes& ticket) = 0;
-  // Said bye, closed, broke the protocol, or the service stops. Once for every peer that made any of the calls above.
+  // Said bye, closed, broke the protocol, or the service stops. Once for every connection that authenticated, asked or
+  // not.
   virtual void on_gone(PeerId peer) = 0;
 };
 

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// The registration cache against a counting NIC: hits, staleness, loans, limits, races.
+#include "keys/cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace strait::keys {
+namespace {
+
+// Hands out keys and knows which are registered; deregistering twice, or something unknown, is a failure.
+struct FakeNic {
+  std::mutex mutex;
+  std::map<std::uint32_t, Allocation> live;
+  std::uint32_t next = 1;
+  int registered = 0;
+  std::size_t capacity = SIZE_MAX;
+  std::function<void()> while_registering;
+
+  Cache::Register registering() {
+    return [this](const Allocation& allocation, std::uint32_t) -> Result<Registration> {
+      if (while_registering) while_registering();
+      const std::lock_guard lock(mutex);
+      if (live.size() >= capacity) return fail(Code::limit, "no room for another key");
+      ++registered;
+      live[next] = allocation;
+      const std::uint32_t key = next++;
+      return Registration{key, key | 0x80000000u, nullptr};
+    };
+  }
+  Cache::Deregister deregistering() {
+    return [this](const Registration& made) {
+      const std::lock_guard lock(mutex);
+      EXPECT_EQ(live.erase(made.lkey), 1u) << "key " << made.lkey;
+    };
+  }
+  std::size_t count() {
+    const std::lock_guard lock(mutex);
+    return live.size();
+  }
+};
+
+Allocation device(std::uint64_t number, std::uint64_t identity) {
+  return {number << 20, 1 << 20, identity, false};
+}
+
+struct CacheTest : testing::Test {
+  FakeNic nic;
+  Cache cache{nic.registering(), nic.deregistering(), {4, std::uint64_t{64} << 20}};
+
+  std::uint32_t touch(const Allocation& allocation, std::uint32_t access = 1) {
+    return cache.acquire(allocation, access).value().lkey();
+  }
+};
+
+TEST_F(CacheTest, RegistersOnceAndHitsAfterwards) {
+  const std::uint32_t key = touch(device(1, 10));
+  EXPECT_EQ(touch(device(1, 10)), key);
+  EXPECT_EQ(nic.registered, 1);
+  const CacheStats stats = cache.stats();
+  EXPECT_EQ(stats.hits, 1u);
+  EXPECT_EQ(stats.misses, 1u);
+  EXPECT_EQ(stats.entries, 1u);
+  EXPECT_EQ(stats.bytes, 1u << 20);
+  EXPECT_EQ(stats.leases, 0u);
+}
+
+TEST_F(CacheTest, RightsArePartOfTheKey) {
+  EXPECT_NE(touch(device(1, 10), 1), touch(device(1, 10), 3));
+  EXPECT_EQ(cache.stats().entries, 2u);
+  cache.invalidate(1 << 20, 1);
+  EXPECT_EQ(nic.count(), 0u);
+}
+
+TEST_F(CacheTest, ReusedAddressWithAnotherIdentityMisses) {
+  const std::uint32_t old = touch(device(1, 10));
+  EXPECT_NE(touch(device(1, 11)), old);
+  EXPECT_EQ(nic.count(), 1u) << "the old registration was given back";
+  EXPECT_EQ(cache.stats().stale, 1u);
+}
+
+TEST_F(CacheTest, OtherLengthAtTheSameAddressMisses) {
+  const std::uint32_t old = touch({1 << 20, 4096, 10, false});
+  EXPECT_NE(touch({1 << 20, 8192, 10, false}), old);
+  EXPECT_EQ(nic.count(), 1u);
+}
+
+TEST_F(CacheTest, NewAllocationOverOldOnesForgetsThem) {
+  touch({0x100000, 0x1000, 1, false});
+  touch({0x101000, 0x1000, 2, false});
+  touch({0x200000, 0x1000, 3, false});
+  touch({0x0ff000, 0x3000, 4, false});  // covers the first two, begins before them
+  EXPECT_EQ(cache.stats().stale, 2u);
+  EXPECT_EQ(nic.count(), 2u);
+  touch({0x100800, 0x100, 5, false});  // begins inside the fourth
+  EXPECT_EQ(cache.stats().stale, 3u);
+  EXPECT_EQ(nic.count(), 2u);
+}
+
+TEST_F(CacheTest, LeaseSurvivesInvalidation) {
+  Lease lease = cache.acquire(device(1, 10), 1).value();
+  Lease second = cache.acquire(device(1, 10), 1).value();
+  cache.invalidate(1 << 20, 1 << 20);
+  EXPECT_EQ(nic.count(), 1u) << "still lent";
+  EXPECT_EQ(cache.stats().entries, 0u) << "but nobody finds it";
+  Lease fresh = cache.acquire(device(1, 10), 1).value();
+  EXPECT_NE(fresh.lkey(), lease.lkey());
+  lease.reset();
+  EXPECT_EQ(nic.count(), 2u);
+  second = Lease();
+  EXPECT_EQ(nic.count(), 1u);
+  EXPECT_FALSE(lease.valid());
+  Lease moved = std::move(fresh);
+  EXPECT_FALSE(fresh.valid());  // NOLINT: what moving leaves behind is the point
+  EXPECT_EQ(cache.stats().leases, 1u);
+}
+
+TEST_F(CacheTest, HostMemoryWithoutIdentityIsNotRemembered) {
+  const Allocation host{0x5000, 0x1000, 0, false};
+  EXPECT_NE(touch(host), touch(host));
+  EXPECT_EQ(nic.count(), 0u);
+  EXPECT_EQ(cache.stats().uncached, 2u);
+  const Allocation ours{0x5000, 0x1000, 0, true};
+  EXPECT_EQ(touch(ours), touch(ours));
+  cache.invalidate(0x5fff, 1);
+  EXPECT_EQ(nic.count(), 0u);
+}
+
+TEST_F(CacheTest, EvictsTheLeastRecentlyUsed) {
+  for (std::uint64_t i = 1; i <= 4; ++i) touch(device(i, i));
+  touch(device(1, 1));
+  touch(device(2, 2));
+  touch(device(5, 5));  // 3 is the oldest now
+  touch(device(6, 6));  // then 4
+  EXPECT_EQ(cache.stats().evicted, 2u);
+  nic.registered = 0;
+  for (const std::uint64_t i : {1u, 2u, 5u, 6u}) touch(device(i, i));
+  EXPECT_EQ(nic.registered, 0);
+  touch(device(3, 3));
+  EXPECT_EQ(nic.registered, 1);
+}
+
+TEST_F(CacheTest, LimitsBytesAndNeverEvictsWhatIsLent) {
+  touch({0, std::uint64_t{40} << 20, 1, false});
+  touch({std::uint64_t{1} << 40, std::uint64_t{40} << 20, 2, false});
+  EXPECT_EQ(cache.stats().evicted, 1u);
+  EXPECT_EQ(cache.stats().bytes, std::uint64_t{40} << 20);
+  touch({std::uint64_t{1} << 41, std::uint64_t{65} << 20, 3, false});  // larger than everything allowed
+  EXPECT_EQ(cache.stats().uncached, 1u);
+  EXPECT_EQ(cache.stats().entries, 1u) << "and it drove nothing out";
+
+  std::vector<Lease> lent;
+  cache.trim();
+  for (std::uint64_t i = 1; i <= 6; ++i) lent.push_back(cache.acquire(device(i, i), 1).value());
+  EXPECT_EQ(cache.stats().entries, 4u);
+  EXPECT_EQ(nic.count(), 6u);
+  lent.clear();
+  EXPECT_EQ(nic.count(), 4u);
+}
+
+TEST_F(CacheTest, FullNicIsAskedAgainAfterGivingBackWhatIsIdle) {
+  nic.capacity = 2;
+  touch(device(1, 1));
+  Lease held = cache.acquire(device(2, 2), 1).value();
+  ASSERT_TRUE(cache.acquire(device(3, 3), 1));  // 1 made room
+  Lease third = cache.acquire(device(3, 3), 1).value();
+  const auto refused = cache.acquire(device(4, 4), 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text, "no room for another key");
+  EXPECT_EQ(cache.stats().failed, 1u);
+  EXPECT_EQ(nic.count(), 2u);
+}
+
+TEST_F(CacheTest, ImpossibleRangesAreRefused) {
+  EXPECT_EQ(cache.acquire({4096, 0, 1, false}, 1).error().code, Code::invalid);
+  EXPECT_EQ(cache.acquire({UINT64_MAX - 10, 4096, 1, false}, 1).error().text,
+            "an allocation of 4096 bytes at 0xfffffffffffffff5 cannot be registered");
+  EXPECT_EQ(nic.registered, 0);
+}
+
+TEST_F(CacheTest, InvalidationDuringRegistrationIsNotLost) {
+  nic.while_registering = [this] { cache.invalidate(1 << 20, 1 << 20); };
+  touch({1 << 20, 1 << 20, 0, true});
+  nic.while_registering = nullptr;
+  EXPECT_EQ(cache.stats().entries, 0u);
+  EXPECT_EQ(nic.count(), 0u);
+}
+
+TEST_F(CacheTest, TwoThreadsThatMissTogetherEndWithOneEntry) {
+  std::atomic<int> inside{0};
+  nic.while_registering = [&] {
+    ++inside;
+    while (inside < 2) std::this_thread::yield();  // both are past the lookup
+  };
+  std::thread other([&] { touch(device(1, 1)); });
+  touch(device(1, 1));
+  other.join();
+  EXPECT_EQ(nic.registered, 2);
+  EXPECT_EQ(nic.count(), 1u);
+  EXPECT_EQ(cache.stats().discarded, 1u);
+  EXPECT_EQ(cache.stats().entries, 1u);
+}
+
+TEST(CacheKeeps, TheExportUntilAfterDeregistration) {
+  auto exported = std::make_shared<int>(1);
+  bool alive = false;
+  {
+    Cache cache(
+        [&](const Allocation&, std::uint32_t) -> Result<Registration> {
+          return Registration{1, 1, exported};
+        },
+        [&](const Registration&) { alive = exported.use_count() == 2; });
+    (void)cache.acquire(device(1, 1), 1).value();
+  }
+  EXPECT_TRUE(alive);
+  EXPECT_EQ(exported.use_count(), 1);
+}
+
+// Two cache lines a lookup: the bucket and the entry. Counted, not timed, so that it holds on any machine.
+TEST(CacheIndex, ReadsTwoLinesAtAnySize) {
+  FakeNic nic;
+  Cache cache(nic.registering(), nic.deregistering(), {200'000, UINT64_MAX});
+  std::mt19937_64 random(7);
+  std::vector<Allocation> all;
+  std::size_t next = 0;
+  for (const std::size_t size : {std::size_t{1}, std::size_t{1'000}, std::size_t{100'000}}) {
+    for (; next < size; ++next) {
+      all.push_back({0x7e00'0000'0000 + next * 0x200000, 0x200000, next + 1, false});
+      ASSERT_TRUE(cache.acquire(all.back(), 1));
+    }
+    std::size_t lines = 0;
+    std::size_t over = 0;
+    constexpr std::size_t kLookups = 20'000;
+    for (std::size_t i = 0; i < kLookups; ++i) {
+      const std::size_t read = cache.lines_read(all[random() % all.size()], 1);
+      lines += read;
+      over += read > 2;
+    }
+    EXPECT_LE(static_cast<double>(lines) / kLookups, 2.02) << size;
+    EXPECT_LE(static_cast<double>(over) / kLookups, 0.01) << size;
+  }
+  const double each = static_cast<double>(cache.stats().memory_bytes) / static_cast<double>(all.size());
+  EXPECT_LT(each, 256) << "bytes of memory per entry";
+  RecordProperty("bytes_per_entry", std::to_string(each));
+}
+
+TEST(CacheIndex, ManyInsertionsAndRemovalsLeaveItSmall) {
+  FakeNic nic;
+  Cache cache(nic.registering(), nic.deregistering(), {64, UINT64_MAX});
+  for (std::uint64_t i = 1; i <= 20'000; ++i) {
+    ASSERT_TRUE(cache.acquire(device(i % 500, i), 1));
+    if (i % 3 == 0) cache.invalidate((i % 500) << 20, 1);
+  }
+  EXPECT_LE(cache.stats().entries, 64u);
+  EXPECT_EQ(nic.count(), cache.stats().entries);
+  EXPECT_LT(cache.stats().memory_bytes, 200'000u);
+}
+
+TEST(CacheThreads, StormOfLeasesAndInvalidationsBalances) {
+  FakeNic nic;
+  {
+    Cache cache(nic.registering(), nic.deregistering(), {16, UINT64_MAX});
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        std::mt19937 random(t);
+        std::vector<Lease> held;
+        for (int i = 0; i < 3'000; ++i) {
+          const std::uint64_t number = 1 + random() % 32;
+          auto lease = cache.acquire(device(number, number + (random() % 8 == 0 ? 1000 : 0)), 1 + random() % 2);
+          ASSERT_TRUE(lease);
+          if (random() % 4 == 0) held.push_back(std::move(*lease));
+          if (held.size() > 8) held.clear();
+          if (random() % 64 == 0) cache.invalidate(number << 20, 4096);
+          if (random() % 512 == 0) cache.trim();
+        }
+      });
+    }
+    for (std::thread& each : threads) each.join();
+    EXPECT_EQ(cache.stats().leases, 0u);
+    EXPECT_EQ(nic.count(), cache.stats().entries);
+    EXPECT_LE(cache.stats().entries, 16u);
+  }
+  EXPECT_EQ(nic.count(), 0u);
+}
+
+}  // namespace
+}  // namespace strait::keys
