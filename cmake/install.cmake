@@ -3,7 +3,7 @@
 # afterwards: everything finds everything else by relative paths.
 include(CMakePackageConfigHelpers)
 
-foreach(target strait strait-soft strait_tool)
+foreach(target strait strait_tool)
   if(TARGET ${target})
     install(TARGETS ${target})
   endif()
