@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ordering between this processor and a device that reads and writes our memory: one named leaf per purpose and target.
+//
+// Host leaves pair every barrier with an atomic access of the word that hands over (record, doorbell, op_own), because
+// thread sanitizers follow atomics and not fences. GPU leaves use system scope: the observer is outside the GPU.
+#pragma once
+
+#include <cstdint>
+
+#include "strait/device/space.hpp"
+
+namespace strait::device {
+
+#if defined(STRAIT_TARGET_CUDA)
+
+// The NIC may fetch a WQE as soon as it sees the record: all WQE bytes must be visible to it first.
+STRAIT_HD_INLINE void order_stores_before_dma() {
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+// The NIC may read the record when the doorbell arrives.
+STRAIT_HD_INLINE void order_before_doorbell() {
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+// A GPU has no write-combining buffer to flush; the compiler must still not sink the store.
+STRAIT_HD_INLINE void order_after_doorbell() {
+  asm volatile("" ::: "memory");
+}
+// The rest of a CQE must not be read before its op_own.
+STRAIT_HD_INLINE void order_cqe_reads() {
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
+STRAIT_HD_INLINE void relax() {
+  __nanosleep(64);
+}
+
+STRAIT_HD_INLINE std::uint8_t load_acquire(const std::uint8_t* p) {
+  std::uint32_t v;
+  asm volatile("ld.acquire.sys.u8 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return static_cast<std::uint8_t>(v);
+}
+STRAIT_HD_INLINE std::uint32_t load_acquire(const std::uint32_t* p) {
+  std::uint32_t v;
+  asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+}
+STRAIT_HD_INLINE std::uint64_t load_acquire(const std::uint64_t* p) {
+  std::uint64_t v;
+  asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  return v;
+}
+STRAIT_HD_INLINE std::uint32_t load_relaxed(const std::uint32_t* p) {
+  std::uint32_t v;
+  asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+}
+STRAIT_HD_INLINE std::uint64_t load_relaxed(const std::uint64_t* p) {
+  std::uint64_t v;
+  asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  return v;
+}
+STRAIT_HD_INLINE void store_relaxed(std::uint64_t* p, std::uint64_t v) {
+  asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+STRAIT_HD_INLINE void store_release(std::uint32_t* p, std::uint32_t v) {
+  asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+STRAIT_HD_INLINE void store_release(std::uint64_t* p, std::uint64_t v) {
+  asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+STRAIT_HD_INLINE std::uint64_t fetch_add(std::uint64_t* p, std::uint64_t v) {
+  std::uint64_t old;
+  asm volatile("atom.acq_rel.sys.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(v) : "memory");
+  return old;
+}
+// On failure `expected` becomes what was found.
+STRAIT_HD_INLINE bool compare_exchange(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
+  std::uint64_t old;
+  asm volatile("atom.acq_rel.sys.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(old)
+               : "l"(p), "l"(expected), "l"(desired)
+               : "memory");
+  const bool done = old == expected;
+  expected = old;
+  return done;
+}
+STRAIT_HD_INLINE void store_doorbell(std::uint64_t* p, std::uint64_t raw) {
+  asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(p), "l"(raw) : "memory");
+}
+// One store for a whole 16-byte segment; byte stores across PCIe would cost a transaction each.
+STRAIT_HD_INLINE void store_segment(void* at, std::uint64_t low, std::uint64_t high) {
+  asm volatile("st.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(low), "l"(high) : "memory");
+}
+// Up to 8 bytes from any alignment, zero-filled.
+STRAIT_HD_INLINE std::uint64_t load_bytes(const std::uint8_t* p, std::uint32_t n) {
+  std::uint64_t v = 0;
+  for (std::uint32_t i = 0; i < 8; ++i)
+    if (i < n) v |= static_cast<std::uint64_t>(p[i]) << (8 * i);
+  return v;
+}
+
+#else  // hosts
+
+#if defined(STRAIT_TARGET_X86)
+// x86 keeps stores to ordinary memory in order; only the compiler could move them.
+STRAIT_HD_INLINE void order_stores_before_dma() {
+  asm volatile("" ::: "memory");
+}
+// The doorbell page is usually write-combining, and such a store may overtake the record's.
+STRAIT_HD_INLINE void order_before_doorbell() {
+  asm volatile("sfence" ::: "memory");
+}
+// Pushes the doorbell out of the write-combining buffer now and not when the buffer happens to be evicted.
+STRAIT_HD_INLINE void order_after_doorbell() {
+  asm volatile("sfence" ::: "memory");
+}
+// Loads from ordinary memory stay in order on x86. rdma-core issues lfence here for the sake of write-combining memory,
+// where no queue of ours lies; the kernel's dma_rmb() is a compiler barrier too.
+STRAIT_HD_INLINE void order_cqe_reads() {
+  asm volatile("" ::: "memory");
+}
+STRAIT_HD_INLINE void relax() {
+  asm volatile("pause");
+}
+#elif defined(STRAIT_TARGET_ARM64)
+STRAIT_HD_INLINE void order_stores_before_dma() {
+  asm volatile("dmb oshst" ::: "memory");
+}
+STRAIT_HD_INLINE void order_before_doorbell() {
+  asm volatile("dsb st" ::: "memory");
+}
+STRAIT_HD_INLINE void order_after_doorbell() {
+  asm volatile("dsb st" ::: "memory");
+}
+STRAIT_HD_INLINE void order_cqe_reads() {
+  asm volatile("dmb oshld" ::: "memory");
+}
+STRAIT_HD_INLINE void relax() {
+  asm volatile("yield");
+}
+#else
+#error "strait/device/order.hpp: no barriers for this host"
+#endif
+
+template <class T>
+STRAIT_HD_INLINE T load_acquire(const T* p) {
+  return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+template <class T>
+STRAIT_HD_INLINE T load_relaxed(const T* p) {
+  return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+template <class T>
+STRAIT_HD_INLINE void store_relaxed(T* p, T v) {
+  __atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+template <class T>
+STRAIT_HD_INLINE void store_release(T* p, T v) {
+  __atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+STRAIT_HD_INLINE std::uint64_t fetch_add(std::uint64_t* p, std::uint64_t v) {
+  return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL);
+}
+// On failure `expected` becomes what was found.
+STRAIT_HD_INLINE bool compare_exchange(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
+  return __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+STRAIT_HD_INLINE void store_doorbell(std::uint64_t* p, std::uint64_t raw) {
+  store_release(p, raw);
+}
+STRAIT_HD_INLINE void store_segment(void* at, std::uint64_t low, std::uint64_t high) {
+  __builtin_memcpy(at, &low, 8);
+  __builtin_memcpy(static_cast<std::uint8_t*>(at) + 8, &high, 8);
+}
+// Up to 8 bytes from any alignment, zero-filled.
+STRAIT_HD_INLINE std::uint64_t load_bytes(const std::uint8_t* p, std::uint32_t n) {
+  std::uint64_t v = 0;
+  if (n >= 8) {
+    __builtin_memcpy(&v, p, 8);
+    return v;
+  }
+  // Three tests and not memcpy(n): a library call for at most seven bytes would be most of the work.
+  std::uint32_t at = 0;
+  if (n & 4) {
+    std::uint32_t part;
+    __builtin_memcpy(&part, p, 4);
+    v = part;
+    at = 4;
+  }
+  if (n & 2) {
+    std::uint16_t part;
+    __builtin_memcpy(&part, p + at, 2);
+    v |= static_cast<std::uint64_t>(part) << (8 * at);
+    at += 2;
+  }
+  if (n & 1) v |= static_cast<std::uint64_t>(p[at]) << (8 * at);
+  return v;
+}
+
+#endif
+
+}  // namespace strait::device
