@@ -41,6 +41,7 @@ class Staging {
       : provider_(provider), range_(range), bounce_(std::move(bounce)) {}
   [[nodiscard]] Status check(std::uint64_t offset, std::uint64_t length_bytes) const;
   [[nodiscard]] Status run(std::uint64_t to, std::uint64_t from, std::uint64_t length_bytes, sys::Deadline deadline);
+  [[nodiscard]] Status settle(sys::Deadline deadline);
 
   buffer::Provider* provider_;
   buffer::Range range_;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/staging.hpp"
+
+#include <utility>
+
+#include "buffer/host.hpp"
+
+namespace strait::exports {
+namespace {
+constexpr std::int64_t kDrainNs = 1'000'000'000;
+}  // namespace
+
+Result<Staging> Staging::make(buffer::Providers& providers, const buffer::Claim& claim, buffer::Range range) {
+  if (range.length_bytes == 0 || range.address < claim.whole.address ||
+      range.address - claim.whole.address > claim.whole.length_bytes ||
+      range.length_bytes > claim.whole.length_bytes - (range.address - claim.whole.address)) {
+    return fail(Code::invalid, "{} bytes at {:#x} are not inside the claimed {} at {:#x}", range.length_bytes,
+                range.address, buffer::size_text(claim.whole.length_bytes), claim.whole.address);
+  }
+  if ((claim.capabilities & STRAIT_CAN_COPY) == 0) {
+    return fail(Code::unsupported, "{} has no copy engine to stage with", claim.device->name);
+  }
+  STRAIT_TRY(buffer::Memory bounce, providers.allocate(buffer::kHostDevice, range.length_bytes));
+  return Staging(claim.provider, range, std::move(bounce));
+}
+
+Staging::Staging(Staging&& other) noexcept
+    : provider_(other.provider_),
+      range_(other.range_),
+      bounce_(std::move(other.bounce_)),
+      pending_ticket_(other.pending_ticket_),
+      pending_(std::exchange(other.pending_, false)),
+      bytes_copied_(other.bytes_copied_) {}
+
+Staging::~Staging() {
+  if (pending_) (void)settle(sys::Deadline::after_ns(kDrainNs));
+  if (pending_) bounce_.abandon();
+}
+
+Status Staging::check(std::uint64_t offset, std::uint64_t length_bytes) const {
+  if (length_bytes != 0 && offset <= size() && length_bytes <= size() - offset) return {};
+  return fail(Code::invalid, "{} bytes at offset {} are not inside a staging buffer of {} bytes", length_bytes, offset,
+              size());
+}
+
+Status Staging::run(std::uint64_t to, std::uint64_t from, std::uint64_t length_bytes, sys::Deadline deadline) {
+  // An earlier copy that missed its deadline may still be writing the same bytes.
+  if (pending_) STRAIT_CHECK(settle(deadline));
+  STRAIT_TRY(pending_ticket_, provider_->start_copy(to, from, length_bytes));
+  pending_ = true;
+  STRAIT_CHECK(settle(deadline));
+  bytes_copied_ += length_bytes;
+  return {};
+}
+
+// Only a copy that is still going on stays pending; one that failed is over.
+Status Staging::settle(sys::Deadline deadline) {
+  Status done = provider_->wait_copy(pending_ticket_, deadline);
+  pending_ = !done && done.error().code == Code::timeout;
+  return done;
+}
+
+Status Staging::fill(std::uint64_t offset, std::uint64_t length_bytes, sys::Deadline deadline) {
+  STRAIT_CHECK(check(offset, length_bytes));
+  return run(bounce_.range().address + offset, range_.address + offset, length_bytes, deadline);
+}
+
+Status Staging::drain(std::uint64_t offset, std::uint64_t length_bytes, sys::Deadline deadline) {
+  STRAIT_CHECK(check(offset, length_bytes));
+  return run(range_.address + offset, bounce_.range().address + offset, length_bytes, deadline);
+}
+
+}  // namespace strait::exports
