@@ -23,6 +23,8 @@ mapfile -t scripts < <(find . \( -path ./build -o -path ./.git \) -prune -o -typ
 ((${#code[@]})) || { echo "lint: no source files found"; exit 1; }
 
 clang-format-16 --dry-run -Werror "${code[@]}" || offence "layout: run clang-format-16 -i on the files above"
+mapfile -t shell < <(grep -lE '^#!/bin/(ba)?sh' "${scripts[@]}" /dev/null)
+((${#shell[@]} == 0)) || shellcheck --severity=warning "${shell[@]}" || offence "scripts: see shellcheck above"
 
 for file in "${code[@]}" "${scripts[@]}"; do
   head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' ||

@@ -61,7 +61,7 @@ case $check in
         [[ $needed =~ ^(libstdc\+\+|libgcc_s|libm|libc|ld-linux[-a-z0-9_]*)\.so\.[0-9]+$ ]] || fail "$name needs $needed"
       done < <(readelf -d "$libs/$name.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
       runpath=$(readelf -d "$libs/$name.so" | sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p')
-      [[ $runpath == '$ORIGIN'* && $runpath != */home/* && $runpath != *"$build"* ]] || fail "$name has the run path '$runpath'"
+      [[ $runpath =~ ^[$]ORIGIN(:[$]ORIGIN/[^:]*)*$ ]] || fail "$name has the run path '$runpath'"
     done
     grep -rlF "$build" "$prefix/include" "$libs/pkgconfig" "$libs/cmake" && fail "the files above name the build folder"
     ;;
