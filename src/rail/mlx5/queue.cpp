@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making and destroying queue pairs.
+#include "rail/mlx5/queue.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace strait::rail {
+namespace {
+
+namespace mlx5 = wire::mlx5;
+
+// Receives carry one data pointer: 16 bytes.
+constexpr std::uint32_t kStrideLog2 = 4;
+constexpr std::uint32_t kEveryRemoteRight =
+    STRAIT_NIC_LOCAL_WRITE | STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ | STRAIT_NIC_REMOTE_ATOMIC;
+
+std::uint32_t log2_of(std::uint32_t power) {
+  return static_cast<std::uint32_t>(std::countr_zero(power));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Queue>> Queue::make(const Nic& nic, QueueShape shape) {
+  if (!std::has_single_bit(shape.sq_blocks) || shape.sq_blocks > mlx5::kMaxBlocks) {
+    return strait::fail(Code::invalid, "a send ring has a power of two of blocks up to {}, not {}", mlx5::kMaxBlocks,
+                        shape.sq_blocks);
+  }
+  if (shape.rq_entries != 0 && (!std::has_single_bit(shape.rq_entries) || shape.rq_entries > mlx5::kMaxBlocks)) {
+    return strait::fail(Code::invalid, "a receive ring has a power of two of entries up to {}, not {}",
+                        mlx5::kMaxBlocks, shape.rq_entries);
+  }
+  std::unique_ptr<Queue> queue(new Queue(nic));
+  STRAIT_CHECK(queue->create(shape));
+  return queue;
+}
+
+Status Queue::create(QueueShape shape) {
+  // After an error every block of the send ring and every receive may complete on its own.
+  const std::uint32_t cq_entries = std::bit_ceil(shape.sq_blocks + std::max(shape.rq_entries, 1u));
+  const std::size_t sq_bytes = std::size_t{shape.sq_blocks} * mlx5::kBlockBytes;
+  const std::size_t cq_bytes = std::size_t{cq_entries} * sizeof(mlx5::Cqe);
+  const std::size_t rq_bytes = sys::round_up(std::size_t{shape.rq_entries} << kStrideLog2, 64);
+  constexpr std::size_t kRecordBytes = 64;  // each record on its own line
+  STRAIT_TRY(memory_,
+             sys::map_anonymous(sys::round_up(sq_bytes + cq_bytes + rq_bytes + 2 * kRecordBytes, sys::page_bytes()),
+                                sys::Protect::read_write));
+  std::byte* const sq = memory_.data();
+  std::byte* const cq = sq + sq_bytes;
+  std::byte* const rq = cq + cq_bytes;
+  auto* const record = reinterpret_cast<mlx5::QueueRecord*>(rq + rq_bytes);
+  auto* const cq_record = reinterpret_cast<mlx5::CqRecord*>(rq + rq_bytes + kRecordBytes);
+  for (std::uint32_t i = 0; i < cq_entries; ++i) reinterpret_cast<mlx5::Cqe*>(cq)[i].op_own = mlx5::kCqeInvalid;
+
+  strait_plugin_error error{};
+  strait_nic_cq_request cq_request{};
+  cq_request.struct_size = sizeof cq_request;
+  cq_request.entries = cq_entries;
+  cq_request.cqe_bytes = sizeof(mlx5::Cqe);
+  cq_request.ring = cq;
+  cq_request.record = cq_record;
+  if (const auto code = nic_.ops()->create_cq(nic_.handle(), &cq_request, &cqn_, &error); code != 0) {
+    return plugin_failure(code, error, fmt::format("cannot make a completion queue on {}", nic_.name()));
+  }
+  has_cq_ = true;
+
+  strait_nic_qp_request request{};
+  request.struct_size = sizeof request;
+  request.pd = nic_.pd();
+  request.sq_blocks = shape.sq_blocks;
+  request.rq_entries = shape.rq_entries;
+  request.rq_stride_log2 = kStrideLog2;
+  request.send_cqn = cqn_;
+  request.recv_cqn = cqn_;
+  request.access = kEveryRemoteRight;  // what a peer may do is decided region by region
+  request.sq = sq;
+  request.rq = shape.rq_entries == 0 ? nullptr : rq;
+  request.record = record;
+  if (const auto code = nic_.ops()->create_qp(nic_.handle(), &request, &qp_, &error); code != 0) {
+    return plugin_failure(code, error, fmt::format("cannot make a queue pair on {}", nic_.name()));
+  }
+  has_qp_ = true;
+
+  device::SendRingMemory send;
+  send.blocks = sq;
+  send.log_blocks = log2_of(shape.sq_blocks);
+  send.qpn = qp_.qpn;
+  send.record = record;
+  send.doorbell = qp_.doorbell;
+  device::CompletionRingMemory completions;
+  completions.entries = cq;
+  completions.log_entries = log2_of(cq_entries);
+  completions.record = cq_record;
+  bool opened = device::open_send_ring(send_, send) && device::open_completion_ring(completions_, completions);
+  if (shape.rq_entries != 0) {
+    device::ReceiveRingMemory receive;
+    receive.entries = rq;
+    receive.log_entries = log2_of(shape.rq_entries);
+    receive.log_stride = kStrideLog2;
+    receive.record = record;
+    opened = opened && device::open_receive_ring(receive_, receive);
+  }
+  if (!opened)
+    return strait::fail(Code::device, "{} made queue pair {:#x} with a doorbell that no ring can use", nic_.name(),
+                        qp_.qpn);
+  return {};
+}
+
+Queue::~Queue() {
+  if (nic_.handle() == nullptr) return;  // a forked child's copy
+  if (has_qp_) nic_.ops()->destroy_qp(nic_.handle(), qp_.qpn, nullptr);
+  if (has_cq_) nic_.ops()->destroy_cq(nic_.handle(), cqn_, nullptr);
+}
+
+Status Queue::connect(const strait_nic_connect_request& request) const {
+  strait_plugin_error error{};
+  if (const auto code = nic_.ops()->connect_qp(nic_.handle(), qp_.qpn, &request, &error); code != 0) {
+    return plugin_failure(code, error, fmt::format("cannot connect queue pair {:#x} of {}", qp_.qpn, nic_.name()));
+  }
+  return {};
+}
+
+void Queue::fail() const {
+  nic_.ops()->fail_qp(nic_.handle(), qp_.qpn, nullptr);
+}
+
+std::string Queue::describe() const {
+  char text[256] = {};
+  if (nic_.ops()->describe_qp(nic_.handle(), qp_.qpn, text, sizeof text - 1) != 0) return "unknown path";
+  return text;
+}
+
+}  // namespace strait::rail

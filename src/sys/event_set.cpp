@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// epoll and ppoll.
+#include "sys/event_set.hpp"
+
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include <cerrno>
+
+namespace strait::sys {
+
+Result<EventSet> EventSet::make() {
+  Fd fd(::epoll_create1(EPOLL_CLOEXEC));
+  if (!fd.valid()) return fail_errno(errno, "cannot make an epoll descriptor");
+  return EventSet(std::move(fd));
+}
+
+Status EventSet::add(int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  if (::epoll_ctl(fd_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+    return fail_errno(errno, fmt::format("cannot watch descriptor {}", fd));
+  return {};
+}
+
+bool EventSet::wait_ns(std::int64_t limit_ns) const {
+  return nap_on(fd_.get(), limit_ns);
+}
+
+bool nap_on(int fd, std::int64_t limit_ns) {
+  pollfd watched{fd, POLLIN, 0};
+  timespec limit{};
+  if (limit_ns >= 0) {
+    limit.tv_sec = limit_ns / 1'000'000'000;
+    limit.tv_nsec = limit_ns % 1'000'000'000;
+  }
+  return ::ppoll(&watched, 1, limit_ns < 0 ? nullptr : &limit, nullptr) > 0;
+}
+
+}  // namespace strait::sys

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// EventSet: one descriptor that is readable while any of several is (epoll), and a poll over a few descriptors.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/error.hpp"
+#include "sys/clock.hpp"
+#include "sys/fd.hpp"
+
+namespace strait::sys {
+
+class EventSet {
+ public:
+  EventSet() = default;
+  [[nodiscard]] static Result<EventSet> make();
+  // The descriptor must stay open as long as the set.
+  [[nodiscard]] Status add(int fd);
+  [[nodiscard]] int fd() const { return fd_.get(); }
+
+  // Sleeps until one is readable (true) or the time has passed (false). Negative: without limit. Microseconds count.
+  [[nodiscard]] bool wait_ns(std::int64_t limit_ns) const;
+
+ private:
+  explicit EventSet(Fd fd) : fd_(std::move(fd)) {}
+  Fd fd_;
+};
+
+// Sleeps until `fd` is readable (true) or the time has passed. Finer than wait_ready: microseconds count.
+[[nodiscard]] bool nap_on(int fd, std::int64_t limit_ns);
+
+}  // namespace strait::sys
