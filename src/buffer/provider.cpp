@@ -55,9 +55,7 @@ Status check_ops(const strait_provider_ops* ops, const std::string& origin) {
 
 Result<Plugin> load_plugin(const std::string& path, std::string config) {
   STRAIT_TRY(sys::Library library, sys::Library::open(path));
-  // As void*: g++ takes a Result of a function pointer for a shadowed member function.
-  STRAIT_TRY(void* const symbol, library.symbol<void*>(STRAIT_PROVIDER_ENTRY));
-  const auto entry = reinterpret_cast<strait_provider_entry>(symbol);
+  STRAIT_TRY(const auto entry, library.symbol<strait_provider_entry>(STRAIT_PROVIDER_ENTRY));
   Plugin plugin{std::move(library), entry(), path, std::move(config)};
   STRAIT_CHECK(check_ops(plugin.ops, path));
   return plugin;

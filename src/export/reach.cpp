@@ -29,13 +29,12 @@ class Search {
   }
 
   Result<Exported> run() {
-    if (take(Way::host_pages, why_not_host_pages())) {
-      out_.text = "host pages, registered by address";
-    } else if (take(Way::dmabuf, why_not_dmabuf())) {
+    // Every way is judged, also after one was taken: the list of those not taken is to be complete.
+    if (take(Way::host_pages, why_not_host_pages())) out_.text = "host pages, registered by address";
+    if (take(Way::dmabuf, why_not_dmabuf())) {
       out_.text =
           fmt::format("dma-buf fd {} at offset {}, made by {}", out_.fd.fd(), out_.fd.offset(), claim_.device->kind);
     }
-    // Always judged, so that the list of ways not taken is complete whatever was chosen.
     (void)take(Way::peer_memory, why_not_peer_memory());
     (void)take(Way::p2p_pages, why_not_p2p_pages());
     if (take(Way::staged, why_not_staged())) {
