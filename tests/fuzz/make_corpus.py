@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Writes the seeds of corpus/: one small valid (or nearly valid) input for every branch worth starting from.
+#
+# Run it from anywhere; it replaces the files it names and leaves all others, so findings (crash-*, slow-*) stay. The
+# binary formats are packed here by hand from docs/, not by the library: seeds made by our own encoder would share its
+# mistakes.
+import hashlib
+import hmac
+import pathlib
+import struct
+
+CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
+
+
+def write(target, seeds):
+    folder = CORPUS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in seeds.items():
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def endpoint():
+    return {
+        "v4": "127.0.0.1:7471",
+        "name": "node-7.example.org:65535",
+        "port": ":1",
+        "host": "node",
+        "v6": "[fe80::1%eth0]:9",
+        "v6-bare": "[::1]",
+        "mapped": "[::ffff:127.0.0.1]:80",
+        "open-bracket": "[::1",
+        "two-colons": "a:b:1",
+        "port-large": "h:65536",
+        "nul": "127.0.0.1\0x:1",
+    }
+
+
+def values():
+    return {
+        "bytes": "4096",
+        "kib": "64KiB",
+        "tera": "8388607T",
+        "int64": "9223372036854775807",
+        "over": "9223372036854775808",
+        "us": "250us",
+        "fraction": "1.0000000019s",
+        "hours": "2562047h",
+        "edge": "9223372036.854775807s",
+        "minus": "-1s",
+        "zero": "0",
+    }
+
+
+def options():
+    return {
+        "plain": "PATH=/bin\nSTRAIT_LOG=debug\nSTRAIT_RETRIES=5",
+        "caller": "+deadline=1.5s\n+accelerator_memory=64K\n+log=error",
+        "both": "STRAIT_SPIN=0\n+spin=1ms",
+        "unknown": "STRAIT_RETRYS=5\nSTRAIT_Q=",
+        "unknown-caller": "+dead_line=1s",
+        "wrong": "STRAIT_PROGRESS=magic",
+        "choice": "STRAIT_PROGRESS=eventfd\nSTRAIT_CARRIER=grant",
+        "flags": "+allow_staging=yes\nSTRAIT_ACCELERATOR_EXPORT=off",
+        "range": "STRAIT_LANE_DEPTH=32768\n+rnr_retries=8",
+        "secret": "STRAIT_SECRET=a=b c\n+plugins=/a:/b",
+        "odd": "STRAIT_\n=\n+\n+=\nSTRAIT_LOG",
+    }
+
+
+def ticket():
+    # The key, issuer and clock that ticket.cpp uses.
+    key = b"Key" + bytes(29)
+    node = b"seed" + bytes(12)
+    now = 1_700_000_000_000_000_000
+
+    def make(expires, magic=b"STRT", version=1, issuer=node):
+        body = magic + struct.pack(">HH", version, 0) + issuer
+        body += struct.pack(">QQQQqII", 7, 4096, 65536, 3, expires, 0b111, 0) + b"n" * 24
+        return body + hmac.new(key, body, hashlib.sha256).digest()
+
+    good = make(now + 10**9)
+    fields = struct.pack("<QQQQqI", 7, 0, 4096, 1, now + 1, 7) + b"n" * 24
+    return {
+        "good": b"\0" + good,
+        "expired": b"\0" + make(now),
+        "version": b"\0" + make(now + 1, version=2),
+        "magic": b"\0" + make(now + 1, magic=b"TRTS"),
+        "issuer": b"\0" + make(now + 1, issuer=bytes(16)),
+        "short": b"\0" + good[:127],
+        "long": b"\0" + good + b"\0",
+        "issue": b"\1" + struct.pack("<H", 1023) + fields,
+        "issue-low": b"\1" + struct.pack("<H", 64) + fields,
+    }
+
+
+def rendezvous():
+    def frame(kind, fields=b"", number=1):
+        body = struct.pack(">HHI", kind, 0, number) + fields
+        return struct.pack(">I", len(body)) + body
+
+    def text(words):
+        return struct.pack(">H", len(words)) + words
+
+    nonce = bytes(range(32))
+    identity = b"N" * 16 + struct.pack(">i", 4242) + b"H" * 16 + text(b"node-a")
+    target = struct.pack(">IQQQQIIQ", 7, 1, 2, 0x7F0000000000, 65536, 0x1234, 0x5678, 0x7F0000010000)
+    return {
+        "hello": frame(1, struct.pack(">H", 1) + nonce),
+        "challenge": frame(2, struct.pack(">H", 1) + nonce),
+        "proof": frame(3, nonce),
+        "connect-request": frame(4, b"A" * 64 + struct.pack(">IBI", 0x42, 0, 256) + identity),
+        "connect-reply": frame(5, b"A" * 64 + struct.pack(">I", 0x43) + identity),
+        "ready": frame(6, struct.pack(">I", 0x42)),
+        "done": frame(7),
+        "lookup": frame(8, text(b"kv/0")),
+        "lookup-reply": frame(9, target),
+        "redeem": frame(10, b"T" * 128),
+        "redeem-reply": frame(11, target),
+        "bye": frame(12),
+        "refusal": frame(13, struct.pack(">B", 6) + text(b"gone") + text(b"")),
+        "unknown": frame(14),
+        "type-zero": frame(0),
+        "huge": struct.pack(">I", 0xFFFFFFFF) + bytes(12),
+        "trailing": frame(7, b"\0"),
+        "short": frame(8, struct.pack(">H", 500) + b"kv"),
+    }
+
+
+def wqe():
+    def control(opcode, segments, opmod=0, flags=8):
+        # wqe.cpp puts queue and index in when bit 4 of the shape is set.
+        return struct.pack(">IIBBBBI", opmod << 24 | opcode, segments, 0, 0, 0, flags, 0x11223344)
+
+    raddr = struct.pack(">QII", 0x7F0000001000, 0x1234, 0)
+    data = struct.pack(">IIQ", 4096, 0x99, 0x7F0000002000)
+
+    def inline(payload):
+        padded = struct.pack(">I", 0x80000000 | len(payload)) + payload
+        return padded + bytes(-len(padded) % 16)
+
+    def send(body, log_blocks=3, available=8, index=0, patch=16):
+        return bytes([patch | log_blocks, available]) + struct.pack(">H", index) + body
+
+    def atomic(width):
+        return struct.pack(">IIQ", width, 0x99, 0x7F0000002000)
+
+    receive = struct.pack(">IIQ", 1024, 0x99, 0x7F0000003000)
+    terminator = struct.pack(">IIQ", 0, 0x100, 0)
+    return {
+        "nop": send(control(0x00, 1)),
+        "write": send(control(0x08, 3) + raddr + data),
+        "write-inline": send(control(0x08, 3) + raddr + inline(b"8 bytes!")),
+        "write-inline-wraps": send(control(0x08, 11) + raddr + inline(b"i" * 140), index=6),
+        "write-imm": send(control(0x09, 4) + raddr + data + data),
+        "send": send(control(0x0A, 2) + data, index=0xFFFF),
+        "send-imm": send(control(0x0B, 2) + data),
+        "send-inval": send(control(0x01, 1)),
+        "read": send(control(0x10, 3) + raddr + data),
+        "read-inline": send(control(0x10, 3) + raddr + inline(b"no")),
+        "swap": send(control(0x11, 4) + raddr + struct.pack(">QQ", 1, 2) + atomic(8)),
+        "add": send(control(0x12, 4) + raddr + struct.pack(">QQ", 1, 0) + atomic(8)),
+        "masked-add-4": send(control(0x15, 4, 8) + raddr + struct.pack(">IIQ", 1, 0, 0) + atomic(4)),
+        "masked-add-8": send(control(0x15, 4, 9) + raddr + struct.pack(">QQ", 1, 0) + atomic(8)),
+        "masked-swap-4": send(control(0x14, 4, 8) + raddr + struct.pack(">IIII", 1, 2, 3, 4) + atomic(4)),
+        "masked-swap-8": send(control(0x14, 5, 9) + raddr + struct.pack(">QQQQ", 1, 2, 3, 4) + atomic(8)),
+        "longest": send(control(0x08, 63) + raddr + data * 61, log_blocks=4, available=16),
+        "too-long-for-ring": send(control(0x08, 63) + raddr + data * 61, log_blocks=1, available=16),
+        "unpublished": send(control(0x08, 63) + raddr + data * 61, log_blocks=4, available=2),
+        "nothing-published": send(control(0x00, 1), available=0),
+        "no-segments": send(control(0x0A, 0)),
+        "wrong-queue": send(control(0x0A, 2) + data, patch=0),
+        "empty-piece": send(control(0x0A, 2) + struct.pack(">IIQ", 0, 1, 2)),
+        "over-1-gib": send(control(0x0A, 3) + struct.pack(">IIQ", 1 << 30, 1, 2) * 2),
+        "inline-runs-out": send(control(0x0A, 2) + struct.pack(">I", 0x80000000 | 500)),
+        "umr": send(control(0x25, 3) + raddr + data),
+        "receive": send(receive + terminator, available=2, patch=8),
+        "receive-full": send(receive * 4, available=2, patch=8),
+        "receive-inline": send(inline(b"no") + terminator, available=2, patch=8),
+        "receive-empty": send(struct.pack(">IIQ", 0, 0x99, 0), available=2, patch=8),
+    }
+
+
+for seeds in (endpoint, values, options, ticket, rendezvous, wqe):
+    write(seeds.__name__, seeds())
