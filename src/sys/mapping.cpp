@@ -75,6 +75,10 @@ Status check_sealed(int fd, std::size_t at_least_bytes) {
   return {};
 }
 
+void keep_from_children(const Mapping& mapping) {
+  ::madvise(mapping.data(), mapping.size(), MADV_DONTFORK);
+}
+
 std::size_t page_bytes() {
   static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return size;

@@ -32,6 +32,11 @@ class Mapping {
   [[nodiscard]] std::size_t size() const { return length_bytes_; }
   [[nodiscard]] bool valid() const { return base_ != nullptr; }
   void reset();
+  // Forgets the range without unmapping it: for a child of fork, in which it may be somebody else's by now.
+  void release() {
+    base_ = nullptr;
+    length_bytes_ = 0;
+  }
 
  private:
   void* base_ = nullptr;
@@ -52,6 +57,9 @@ enum class Protect { none, read, read_write };
                                            const Calls& calls = real_calls());
 // Refuses files that are not sealed against shrinking (they could be truncated under us), or shorter than asked.
 [[nodiscard]] Status check_sealed(int fd, std::size_t at_least_bytes);
+
+// A child of fork does not get this range at all.
+void keep_from_children(const Mapping& mapping);
 
 [[nodiscard]] std::size_t page_bytes();
 [[nodiscard]] inline std::size_t round_up(std::size_t value, std::size_t to) {

@@ -159,6 +159,11 @@ Result<Fd> accept_one(int listener) {
   return fail_errno(errno, "cannot accept a connection");
 }
 
+bool peer_closed(int socket) {
+  pollfd entry{socket, POLLIN, 0};
+  return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
+}
+
 Result<PeerCredentials> peer_credentials(int unix_socket) {
   ucred credentials{};
   socklen_t length = sizeof credentials;

@@ -41,6 +41,9 @@ struct Endpoint {
 // Code::again when nobody is waiting. The accepted socket does not block.
 [[nodiscard]] Result<Fd> accept_one(int listener);
 
+// Has the process at the other end closed it, or died? Takes nothing out of the stream.
+[[nodiscard]] bool peer_closed(int socket);
+
 struct PeerCredentials {
   pid_t pid = 0;
   uid_t uid = 0;

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "soft/nic/completion.hpp"
+
+#include <bit>
+#include <cstring>
+
+namespace strait::soft::nic {
+namespace m = wire::mlx5;
+
+CompletionQueue::CompletionQueue(std::uint32_t number, const strait_nic_cq_request& request)
+    : number_(number),
+      entries_(request.entries),
+      log_entries_(static_cast<std::uint32_t>(std::countr_zero(request.entries))),
+      stride_bytes_(request.cqe_bytes),
+      collapsed_((request.flags & STRAIT_NIC_CQ_COLLAPSED) != 0),
+      ignore_overrun_((request.flags & (STRAIT_NIC_CQ_IGNORE_OVERRUN | STRAIT_NIC_CQ_COLLAPSED)) != 0),
+      ring_(static_cast<std::byte*>(request.ring)),
+      consumer_word_(static_cast<const std::uint32_t*>(request.record)) {}
+
+bool CompletionQueue::full() const {
+  // The record carries 24 bits of the consumer index; the queue is far shorter, so the difference is unambiguous.
+  const std::uint32_t raw = __atomic_load_n(consumer_word_, __ATOMIC_ACQUIRE);
+  const std::uint32_t consumer = wire::be32::from_raw(raw).value() & m::kConsumerMask;
+  const std::uint32_t waiting = (static_cast<std::uint32_t>(producer_) - consumer) & m::kConsumerMask;
+  return waiting >= entries_;
+}
+
+bool CompletionQueue::write(const Completion& completion) {
+  if (overrun_) return false;
+  if (!ignore_overrun_ && full()) {
+    overrun_ = true;
+    return false;
+  }
+  const std::uint64_t slot = collapsed_ ? 0 : producer_ & (entries_ - 1);
+  // In the 128-byte form the entry proper is the second half.
+  std::byte* entry = ring_ + slot * stride_bytes_ + (stride_bytes_ - sizeof(m::Cqe));
+  m::Cqe cqe{};
+  cqe.srqn_uidx = wire::be32{completion.user_index & m::kMaxQpn};
+  cqe.imm_inval_pkey = wire::be32::from_raw(completion.imm_raw);
+  cqe.byte_cnt = wire::be32{completion.byte_count};
+  if (completion.syndrome != m::Syndrome::none) {
+    cqe.timestamp =
+        wire::be64{std::uint64_t{completion.vendor_syndrome} << 8 | static_cast<std::uint64_t>(completion.syndrome)};
+  }
+  cqe.sop_qpn = wire::be32{static_cast<std::uint32_t>(completion.send_opcode) << 24 | completion.qpn};
+  cqe.wqe_counter = wire::be16{completion.wqe_counter};
+  const unsigned owner = collapsed_ ? 0 : static_cast<unsigned>(producer_ >> log_entries_) & 1u;
+  const std::uint8_t op_own = m::make_op_own(completion.opcode, owner, completion.solicited ? m::kCqeSolicited : 0);
+  if (collapsed_) {
+    // Pollers of a collapsed queue read counter and op_own as one word, so that is how it is written.
+    std::memcpy(entry, &cqe, offsetof(m::Cqe, wqe_counter));
+    const std::uint32_t tail = std::uint32_t{cqe.wqe_counter.raw()} | std::uint32_t{op_own} << 24;
+    __atomic_store_n(reinterpret_cast<std::uint32_t*>(entry + offsetof(m::Cqe, wqe_counter)), tail, __ATOMIC_RELEASE);
+  } else {
+    std::memcpy(entry, &cqe, offsetof(m::Cqe, op_own));
+    __atomic_store_n(reinterpret_cast<std::uint8_t*>(entry + offsetof(m::Cqe, op_own)), op_own, __ATOMIC_RELEASE);
+  }
+  ++producer_;
+  return true;
+}
+
+}  // namespace strait::soft::nic

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The NIC's side of a completion queue: it writes entries, the program takes them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "strait/plugin.h"
+#include "strait/wire/mlx5.hpp"
+
+namespace strait::soft::nic {
+
+struct Completion {
+  wire::mlx5::CqeOpcode opcode = wire::mlx5::CqeOpcode::requester;
+  wire::mlx5::Opcode send_opcode = wire::mlx5::Opcode::nop;
+  std::uint32_t qpn = 0;
+  std::uint32_t user_index = 0;
+  std::uint16_t wqe_counter = 0;
+  std::uint32_t byte_count = 0;
+  std::uint32_t imm_raw = 0;
+  bool solicited = false;
+  wire::mlx5::Syndrome syndrome = wire::mlx5::Syndrome::none;
+  std::uint8_t vendor_syndrome = 0;
+};
+
+class CompletionQueue {
+ public:
+  CompletionQueue(std::uint32_t number, const strait_nic_cq_request& request);
+
+  // False: every entry is unconsumed. The queue is then in error for good, as on hardware.
+  [[nodiscard]] bool write(const Completion& completion);
+  [[nodiscard]] bool overrun() const { return overrun_; }
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+
+  std::uint32_t users = 0;  // queue pairs that complete here
+
+ private:
+  [[nodiscard]] bool full() const;
+
+  std::uint32_t number_;
+  std::uint32_t entries_;
+  std::uint32_t log_entries_;
+  std::uint32_t stride_bytes_;
+  bool collapsed_;
+  bool ignore_overrun_;
+  bool overrun_ = false;
+  std::byte* ring_;
+  const std::uint32_t* consumer_word_;
+  std::uint64_t producer_ = 0;
+};
+
+}  // namespace strait::soft::nic

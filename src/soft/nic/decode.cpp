@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "soft/nic/decode.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace strait::soft::nic {
+namespace m = wire::mlx5;
+
+namespace {
+
+// Segments are 16-byte aligned and rings are powers of two of at least 64 bytes: a segment never straddles the end.
+template <class Segment>
+Segment segment_at(const RingView& ring, std::uint64_t offset) {
+  static_assert(sizeof(Segment) == m::kSegmentBytes);
+  Segment segment;
+  std::memcpy(&segment, ring.at(offset), sizeof segment);
+  return segment;
+}
+
+constexpr DecodeFault malformed(const char* reason) {
+  return {m::Syndrome::local_qp_operation, reason, 0};
+}
+
+// How the segments behind the control segment are laid out.
+struct Shape {
+  bool known = false;
+  bool remote = false;  // a remote address segment follows
+  std::uint32_t atomic_segments = 0;
+  bool may_inline = false;
+  bool has_data = true;
+};
+
+Shape shape_of(m::Opcode opcode, std::uint8_t opmod) {
+  switch (opcode) {
+    case m::Opcode::nop: return {.known = opmod == 0, .has_data = false};
+    case m::Opcode::send:
+    case m::Opcode::send_imm:
+    case m::Opcode::send_inval: return {.known = opmod == 0, .may_inline = true};
+    case m::Opcode::rdma_write:
+    case m::Opcode::rdma_write_imm: return {.known = opmod == 0, .remote = true, .may_inline = true};
+    case m::Opcode::rdma_read: return {.known = opmod == 0, .remote = true};
+    case m::Opcode::atomic_cs:
+    case m::Opcode::atomic_fa: return {.known = opmod == 0, .remote = true, .atomic_segments = 1};
+    case m::Opcode::atomic_masked_fa:
+      return {.known = opmod == m::kOpmodMasked4 || opmod == m::kOpmodMasked8, .remote = true, .atomic_segments = 1};
+    case m::Opcode::atomic_masked_cs:
+      return {.known = opmod == m::kOpmodMasked4 || opmod == m::kOpmodMasked8,
+              .remote = true,
+              .atomic_segments = opmod == m::kOpmodMasked8 ? 2u : 1u};
+    default: return {};
+  }
+}
+
+void read_atomic(const RingView& ring, std::uint64_t offset, m::Opcode opcode, std::uint8_t opmod, AtomicRequest& out) {
+  out = AtomicRequest{};
+  const bool narrow = opmod == m::kOpmodMasked4;
+  out.width = narrow ? 4 : 8;
+  if (opcode == m::Opcode::atomic_cs || opcode == m::Opcode::atomic_fa) {
+    const auto plain = segment_at<m::AtomicSeg>(ring, offset);
+    out.swap = opcode == m::Opcode::atomic_cs;
+    out.operand = plain.swap_or_add.value();
+    out.compare = out.swap ? plain.compare.value() : 0;
+    if (!out.swap) out.compare_mask = 0;  // no field boundaries
+  } else if (opcode == m::Opcode::atomic_masked_fa) {
+    if (narrow) {
+      const auto masked = segment_at<m::MaskedAdd4Seg>(ring, offset);
+      out.operand = masked.add.value();
+      out.compare_mask = masked.boundary.value();
+    } else {
+      const auto masked = segment_at<m::MaskedAdd8Seg>(ring, offset);
+      out.operand = masked.add.value();
+      out.compare_mask = masked.boundary.value();
+    }
+  } else if (narrow) {
+    const auto masked = segment_at<m::MaskedSwap4Seg>(ring, offset);
+    out.swap = true;
+    out.operand = masked.swap.value();
+    out.compare = masked.compare.value();
+    out.swap_mask = masked.swap_mask.value();
+    out.compare_mask = masked.compare_mask.value();
+  } else {
+    // Two segments of which the second may lie beyond the ring's end.
+    const auto values = segment_at<m::AtomicSeg>(ring, offset);
+    const auto masks = segment_at<m::AtomicSeg>(ring, offset + m::kSegmentBytes);
+    out.swap = true;
+    out.operand = values.swap_or_add.value();
+    out.compare = values.compare.value();
+    out.swap_mask = masks.swap_or_add.value();
+    out.compare_mask = masks.compare.value();
+  }
+}
+
+DecodeFault read_pieces(const RingView& ring, std::uint64_t offset, std::uint32_t segments, bool may_inline,
+                        SendWork& out) {
+  std::uint64_t total = 0;
+  while (segments > 0) {
+    const auto data = segment_at<m::DataSeg>(ring, offset);
+    const std::uint32_t count = data.byte_count.value();
+    LocalPiece& piece = out.pieces[out.n_pieces];
+    std::uint32_t used = 1;
+    if ((count & m::kInlineFlag) != 0) {
+      if (!may_inline) return malformed("inline data in an operation that cannot carry any");
+      const std::uint32_t length = count & ~m::kInlineFlag;
+      if (length > m::kMaxSegments * m::kSegmentBytes)
+        return malformed("inline data longer than a work request can be");
+      used = std::max(1u, m::inline_segments(length));
+      if (used > segments) return malformed("inline data runs past the end of its work request");
+      piece = {offset + sizeof(m::InlineHeader), length, 0, true};
+    } else {
+      // To hardware a count of 0 means 2^31 bytes: no driver writes it, so it is refused rather than guessed at.
+      if (count == 0) return malformed("a data segment of 0 bytes");
+      piece = {data.addr.value(), count, data.lkey.value(), false};
+    }
+    total += piece.length_bytes;
+    if (total > m::kMaxMessageBytes) return {m::Syndrome::local_length, "the message is longer than 2^30 bytes", 0};
+    if (piece.length_bytes != 0) ++out.n_pieces;
+    offset += std::uint64_t{used} * m::kSegmentBytes;
+    segments -= used;
+  }
+  out.total_bytes = static_cast<std::uint32_t>(total);
+  return {};
+}
+
+}  // namespace
+
+void RingView::read(std::uint64_t offset, void* into, std::uint64_t length_bytes) const {
+  const std::uint64_t start = offset & (bytes - 1);
+  const std::uint64_t before_end = std::min(length_bytes, bytes - start);
+  std::memcpy(into, base + start, before_end);
+  if (before_end < length_bytes)
+    std::memcpy(static_cast<std::byte*>(into) + before_end, base, length_bytes - before_end);
+}
+
+DecodeFault decode_send(const RingView& ring, std::uint64_t index, std::uint32_t available, std::uint32_t qpn,
+                        SendWork& out) {
+  out.n_pieces = 0;
+  out.total_bytes = 0;
+  out.raddr = 0;
+  out.rkey = 0;
+  out.blocks = 1;
+  if (available == 0) return malformed("no block was published");
+  std::uint64_t offset = index * m::kBlockBytes;
+  const auto control = segment_at<m::CtrlSeg>(ring, offset);
+  out.opcode = control.opcode();
+  // The flags count even when the rest is garbage: an error completion is written either way.
+  out.signaled = (control.fm_ce_se & m::kCompletionAlways) != 0;
+  out.fence = (control.fm_ce_se & m::kFenceMask) != 0;
+  out.solicited = (control.fm_ce_se & m::kSolicited) != 0;
+  out.imm_raw = control.imm.raw();
+  if (control.qpn() != qpn) return malformed("the control segment names another queue pair");
+  if (control.index() != (index & m::kIndexMask)) return malformed("the control segment names another index");
+  const std::uint32_t segments = control.ds();
+  if (segments == 0) return malformed("a work request of 0 segments");
+  out.blocks = m::blocks_of(segments);
+  if (out.blocks > available) {
+    out.blocks = available;
+    return malformed("the work request is longer than what the doorbell published");
+  }
+  if (std::uint64_t{out.blocks} * m::kBlockBytes > ring.bytes)
+    return malformed("the work request is longer than its ring");
+
+  const Shape shape = shape_of(out.opcode, control.opmod());
+  if (!shape.known) return malformed("this opcode is not served on a reliable connection");
+  const std::uint32_t fixed = 1 + (shape.remote ? 1 : 0) + shape.atomic_segments;
+  if (segments < fixed) return malformed("the work request is too short for its opcode");
+  offset += m::kSegmentBytes;
+  if (shape.remote) {
+    const auto remote = segment_at<m::RaddrSeg>(ring, offset);
+    out.raddr = remote.raddr.value();
+    out.rkey = remote.rkey.value();
+    offset += m::kSegmentBytes;
+  }
+  if (shape.atomic_segments != 0) {
+    read_atomic(ring, offset, out.opcode, control.opmod(), out.atomic);
+    offset += std::uint64_t{shape.atomic_segments} * m::kSegmentBytes;
+  }
+  if (!shape.has_data) return {};
+  if (const DecodeFault fault = read_pieces(ring, offset, segments - fixed, shape.may_inline, out)) return fault;
+  if (shape.atomic_segments != 0 && out.total_bytes != out.atomic.width) {
+    return {m::Syndrome::local_length, "the result of an atomic needs exactly its width", 0};
+  }
+  return {};
+}
+
+DecodeFault decode_receive(const RingView& ring, std::uint64_t index, std::uint32_t stride_bytes, ReceiveWork& out) {
+  out.n_pieces = 0;
+  out.total_bytes = 0;
+  std::uint64_t total = 0;
+  std::uint64_t offset = index * stride_bytes;
+  const std::uint32_t most = std::min(stride_bytes / m::kSegmentBytes, kMaxPieces);
+  for (std::uint32_t i = 0; i < most; ++i, offset += m::kSegmentBytes) {
+    const auto data = segment_at<m::DataSeg>(ring, offset);
+    const std::uint32_t count = data.byte_count.value();
+    if (count == 0) {
+      if (data.lkey.value() == m::kTerminatorLkey) break;
+      return malformed("a receive segment of 0 bytes that is not the terminator");
+    }
+    if ((count & m::kInlineFlag) != 0) return malformed("a receive segment with the inline flag");
+    out.pieces[out.n_pieces++] = {data.addr.value(), count, data.lkey.value(), false};
+    total += count;
+  }
+  // More room than a message can have is no fault; the sum only has to stay representable.
+  out.total_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(total, 0xffffffffu));
+  return {};
+}
+
+}  // namespace strait::soft::nic

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading work requests out of ring memory that somebody else wrote, possibly garbage.
+//
+// Nothing here trusts the ring: every count is checked against what the doorbell published and what the format allows,
+// and the caller gets a syndrome and a reason instead of a wild pointer. Keys and bounds are checked later, by the
+// engine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "soft/nic/memory.hpp"
+#include "strait/wire/mlx5.hpp"
+
+namespace strait::soft::nic {
+
+// A queue's ring as the engine sees it. `bytes` is a power of two.
+struct RingView {
+  const std::byte* base = nullptr;
+  std::uint64_t bytes = 0;
+  [[nodiscard]] const std::byte* at(std::uint64_t offset) const { return base + (offset & (bytes - 1)); }
+  void read(std::uint64_t offset, void* into, std::uint64_t length_bytes) const;  // wraps at the end
+};
+
+struct LocalPiece {
+  std::uint64_t address;  // inline: offset of the payload in the ring
+  std::uint32_t length_bytes;
+  std::uint32_t lkey;
+  bool in_ring;
+};
+
+inline constexpr std::uint32_t kMaxPieces = wire::mlx5::kMaxSegments;
+
+struct SendWork {
+  wire::mlx5::Opcode opcode;
+  bool signaled;
+  bool fence;
+  bool solicited;
+  std::uint32_t imm_raw;  // as it lies in memory: opaque, or the rkey to invalidate
+  std::uint32_t blocks;
+  std::uint64_t raddr;
+  std::uint32_t rkey;
+  std::uint32_t total_bytes;
+  AtomicRequest atomic;
+  std::uint32_t n_pieces;
+  LocalPiece pieces[kMaxPieces];  // the first n_pieces are valid
+};
+
+struct DecodeFault {
+  wire::mlx5::Syndrome syndrome = wire::mlx5::Syndrome::none;
+  const char* reason = nullptr;  // static text
+  std::uint8_t vendor = 0;       // detail for the vendor byte of the completion
+  explicit operator bool() const { return reason != nullptr; }
+};
+
+// The work request that starts at block `index` of queue pair `qpn`; the doorbell published `available` blocks from
+// there.
+[[nodiscard]] DecodeFault decode_send(const RingView& ring, std::uint64_t index, std::uint32_t available,
+                                      std::uint32_t qpn, SendWork& out);
+
+struct ReceiveWork {
+  std::uint32_t total_bytes;
+  std::uint32_t n_pieces;
+  LocalPiece pieces[kMaxPieces];
+};
+[[nodiscard]] DecodeFault decode_receive(const RingView& ring, std::uint64_t index, std::uint32_t stride_bytes,
+                                         ReceiveWork& out);
+
+}  // namespace strait::soft::nic

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's objects, its passes, and how it goes to sleep.
+#include "soft/nic/engine.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "sys/mapping.hpp"
+#include "sys/process.hpp"
+
+namespace strait::soft::nic {
+namespace m = wire::mlx5;
+
+namespace {
+
+constexpr std::uint32_t kMaxQueuePairs = 1u << 16;
+constexpr std::uint64_t kPassesPerClock = 32;      // how often a busy engine looks at the clock
+constexpr std::uint64_t kPassesPerSockets = 1024;  // and at its sockets
+constexpr std::int64_t kBlockedNapNs = 50'000;     // nobody wakes us when a full ring drains
+constexpr std::int64_t kNoBarrierNapNs = 1'000'000;
+
+bool power_of_two(std::uint32_t n) {
+  return std::has_single_bit(n);
+}
+bool aligned(const void* at, std::uintptr_t to) {
+  return reinterpret_cast<std::uintptr_t>(at) % to == 0;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::open(const EngineConfig& config) {
+  std::unique_ptr<Engine> engine(new Engine(config));
+  STRAIT_CHECK(sys::fill_random(std::as_writable_bytes(std::span(engine->id_)), *config.calls));
+  STRAIT_TRY(engine->wake_, sys::Event::make(*config.calls));
+  STRAIT_TRY(engine->timer_, sys::Timer::make());
+  STRAIT_TRY(engine->poller_, sys::EventSet::make());
+  STRAIT_TRY(sys::Fd listener, sys::unix_listen(socket_name(engine->id_), *config.calls));
+  engine->listener_ = sys::ProcessFd(std::move(listener));
+  STRAIT_CHECK(engine->poller_.add(engine->wake_.fd()));
+  STRAIT_CHECK(engine->poller_.add(engine->timer_.fd()));
+  STRAIT_CHECK(engine->poller_.add(engine->listener_.get()));
+  STRAIT_TRY(engine->doorbells_,
+             sys::map_anonymous(std::size_t{kMaxQueuePairs} * 64, sys::Protect::read_write, nullptr, *config.calls));
+  sys::keep_from_children(engine->doorbells_);
+  engine->barriers_ = sys::register_for_barriers();
+  engine->now_ns_ = sys::now_ns();
+  engine->next_timer_ns_ = INT64_MAX;
+  engine->qps_.resize(1);  // queue pair 0 does not exist
+  engine->qp_generation_.resize(1);
+  return engine;
+}
+
+Engine::~Engine() {
+  // In a child of fork the doorbell page was never there: its addresses may belong to somebody else by now.
+  if (generation_ != sys::fork_generation()) doorbells_.release();
+}
+
+strait_nic_address Engine::address() const {
+  const Address mine{kAddressMagic, 1, id_, this_host(), {}};
+  strait_nic_address out{};
+  std::memcpy(out.bytes, &mine, sizeof mine);
+  return out;
+}
+
+// ---- Objects --------------------------------------------------------------------------------------------------------
+
+std::uint32_t Engine::alloc_pd() {
+  const std::scoped_lock lock(mutex_);
+  pds_.emplace(next_pd_, 0);
+  return next_pd_++;
+}
+
+Status Engine::free_pd(std::uint32_t pd) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = pds_.find(pd);
+  if (found == pds_.end()) return fail(Code::invalid, "no protection domain has the number {}", pd);
+  if (found->second != 0)
+    return fail(Code::again, "{} objects still belong to protection domain {}", found->second, pd);
+  pds_.erase(found);
+  return {};
+}
+
+Result<strait_nic_mr> Engine::register_memory(const strait_nic_mr_request& request) {
+  const std::scoped_lock lock(mutex_);
+  const auto pd = pds_.find(request.pd);
+  if (pd == pds_.end()) return fail(Code::invalid, "no protection domain has the number {}", request.pd);
+  STRAIT_TRY(const strait_nic_mr made, memory_.add(request, *config_.calls));
+  ++pd->second;
+  return made;
+}
+
+Status Engine::deregister_memory(std::uint32_t key) {
+  const sys::Deadline deadline = sys::Deadline::after_ns(1'000'000'000);
+  while (true) {
+    {
+      const std::scoped_lock lock(mutex_);
+      Registration* registration = memory_.find(key);
+      if (registration == nullptr) return fail(Code::invalid, "no registration has the key {:#x}", key);
+      // Peers lose it at once; what this side has in flight drains first.
+      registration->access = STRAIT_NIC_LOCAL_WRITE;
+      const std::uint32_t pd = registration->pd;
+      const Status removed = memory_.remove(key);
+      if (removed) {
+        --pds_[pd];
+        return {};
+      }
+      if (removed.error().code != Code::again || deadline.passed()) return removed;
+      pass(0);
+    }
+    std::this_thread::yield();
+  }
+}
+
+Result<std::uint32_t> Engine::create_cq(const strait_nic_cq_request& request) {
+  if (!power_of_two(request.entries) || request.entries > 1u << 22) {
+    return fail(Code::invalid, "a completion queue of {} entries: it takes a power of two up to 2^22", request.entries);
+  }
+  if (request.cqe_bytes != 64 && request.cqe_bytes != 128) {
+    return fail(Code::invalid, "completion entries of {} bytes: they have 64 or 128", request.cqe_bytes);
+  }
+  if (request.ring == nullptr || !aligned(request.ring, 64) || request.record == nullptr ||
+      !aligned(request.record, 8)) {
+    return fail(Code::invalid, "a completion queue needs a ring aligned to 64 bytes and a record aligned to 8");
+  }
+  const std::scoped_lock lock(mutex_);
+  const std::uint32_t number = next_cqn_++;
+  cqs_.emplace(number, std::make_unique<CompletionQueue>(number, request));
+  return number;
+}
+
+Status Engine::destroy_cq(std::uint32_t cqn) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = cqs_.find(cqn);
+  if (found == cqs_.end()) return fail(Code::invalid, "no completion queue has the number {}", cqn);
+  if (found->second->users != 0) {
+    return fail(Code::again, "{} queue pairs still complete into completion queue {}", found->second->users, cqn);
+  }
+  cqs_.erase(found);
+  return {};
+}
+
+Status Engine::check_queue_request(const strait_nic_qp_request& request) {
+  if (!power_of_two(request.sq_blocks) || request.sq_blocks > m::kMaxBlocks) {
+    return fail(Code::invalid, "a send queue of {} blocks: it takes a power of two up to {}", request.sq_blocks,
+                m::kMaxBlocks);
+  }
+  if (request.rq_entries != 0 && (!power_of_two(request.rq_entries) || request.rq_entries > m::kMaxBlocks)) {
+    return fail(Code::invalid, "a receive queue of {} entries: it takes a power of two up to {}", request.rq_entries,
+                m::kMaxBlocks);
+  }
+  if (request.rq_entries != 0 && (request.rq_stride_log2 < 4 || request.rq_stride_log2 > 10)) {
+    return fail(Code::invalid, "receive entries of 2^{} bytes: they have 2^4 to 2^10", request.rq_stride_log2);
+  }
+  if (request.sq == nullptr || !aligned(request.sq, 64) || request.record == nullptr || !aligned(request.record, 8)) {
+    return fail(Code::invalid, "a queue pair needs a send ring aligned to 64 bytes and a record aligned to 8");
+  }
+  if (request.rq_entries != 0 && (request.rq == nullptr || !aligned(request.rq, 16))) {
+    return fail(Code::invalid, "a receive queue needs a ring aligned to 16 bytes");
+  }
+  if (!pds_.contains(request.pd)) return fail(Code::invalid, "no protection domain has the number {}", request.pd);
+  for (const std::uint32_t cqn : {request.send_cqn, request.recv_cqn}) {
+    if (!cqs_.contains(cqn)) return fail(Code::invalid, "no completion queue has the number {}", cqn);
+  }
+  return {};
+}
+
+Result<strait_nic_qp> Engine::create_qp(const strait_nic_qp_request& request) {
+  const std::scoped_lock lock(mutex_);
+  STRAIT_CHECK(check_queue_request(request));
+  std::uint32_t index = 1;
+  while (index < qps_.size() && qps_[index] != nullptr) ++index;
+  if (index >= kMaxQueuePairs)
+    return fail(Code::limit, "the software NIC has {} queue pairs, its maximum", kMaxQueuePairs - 1);
+  if (index == qps_.size()) {
+    qps_.emplace_back();
+    qp_generation_.push_back(0);
+  }
+  auto qp = std::make_unique<QueuePair>();
+  // The generation makes a number rest before it names another queue pair.
+  qp->qpn = std::uint32_t{++qp_generation_[index]} << 16 | index;
+  qp->pd = request.pd;
+  qp->user_index = request.user_index & m::kMaxQpn;
+  qp->access = request.access;
+  qp->all_signaled = request.all_signaled != 0;
+  qp->sq = {static_cast<const std::byte*>(request.sq), std::uint64_t{request.sq_blocks} * m::kBlockBytes};
+  qp->sq_blocks = request.sq_blocks;
+  qp->rq_entries = request.rq_entries;
+  qp->rq_stride_bytes = request.rq_entries != 0 ? 1u << request.rq_stride_log2 : 0;
+  qp->rq = {static_cast<const std::byte*>(request.rq), std::uint64_t{request.rq_entries} * qp->rq_stride_bytes};
+  qp->record = static_cast<const std::uint32_t*>(request.record);
+  qp->doorbell = reinterpret_cast<std::uint64_t*>(doorbells_.data() + std::size_t{index} * 64);
+  __atomic_store_n(qp->doorbell, 0, __ATOMIC_RELEASE);
+  qp->send_cq = cqs_[request.send_cqn].get();
+  qp->recv_cq = cqs_[request.recv_cqn].get();
+  ++qp->send_cq->users;
+  ++qp->recv_cq->users;
+  ++pds_[request.pd];
+  qp->sent.resize(request.sq_blocks);
+  const strait_nic_qp out{qp->qpn, 0, qp->doorbell};
+  active_.push_back(qp.get());
+  qps_[index] = std::move(qp);
+  return out;
+}
+
+QueuePair* Engine::find_qp(std::uint32_t qpn) {
+  const std::uint32_t index = qpn & (kMaxQueuePairs - 1);
+  if (index >= qps_.size() || qps_[index] == nullptr || qps_[index]->qpn != qpn) return nullptr;
+  return qps_[index].get();
+}
+
+Status Engine::fail_qp(std::uint32_t qpn) {
+  const std::scoped_lock lock(mutex_);
+  QueuePair* qp = find_qp(qpn);
+  if (qp == nullptr) return fail(Code::invalid, "no queue pair has the number {:#x}", qpn);
+  read_doorbell(*qp);
+  fail_queue(*qp);
+  return {};
+}
+
+Status Engine::destroy_qp(std::uint32_t qpn) {
+  const std::scoped_lock lock(mutex_);
+  QueuePair* qp = find_qp(qpn);
+  if (qp == nullptr) return fail(Code::invalid, "no queue pair has the number {:#x}", qpn);
+  // An acknowledgement still owed is what the peer waits for; it goes out before the queue pair is forgotten.
+  if (qp->ack_due) {
+    ack_now_.push_back(qp);
+    flush_acks();
+  }
+  forget_qp(*qp);
+  return {};
+}
+
+void Engine::forget_qp(QueuePair& qp) {
+  for (const std::uint32_t key : qp.pinned) {
+    if (Registration* registration = memory_.find(key)) --registration->in_flight;
+  }
+  std::erase(active_, &qp);
+  std::erase(ack_due_, &qp);
+  std::erase(ack_now_, &qp);
+  --qp.send_cq->users;
+  --qp.recv_cq->users;
+  --pds_[qp.pd];
+  qps_[qp.qpn & (kMaxQueuePairs - 1)].reset();
+  drop_dead_links();
+}
+
+// ---- Passes ---------------------------------------------------------------------------------------------------------
+
+int Engine::drive(std::uint32_t qpn_hint) {
+  if (generation_ != sys::fork_generation()) return 0;  // the child of a fork runs no engine
+  if (!mutex_.try_lock()) {
+    // Whoever holds the lock looks at the note after letting go, so this doorbell is not lost.
+    note_.store(1, std::memory_order_seq_cst);
+    if (!mutex_.try_lock()) return 0;
+    qpn_hint = 0;
+  }
+  int done = pass(qpn_hint);
+  mutex_.unlock();
+  while (note_.load(std::memory_order_seq_cst) != 0 && mutex_.try_lock()) {
+    note_.store(0, std::memory_order_seq_cst);
+    done += pass(0);
+    mutex_.unlock();
+  }
+  return done;
+}
+
+int Engine::pass(std::uint32_t qpn_hint) {
+  const std::uint64_t number = ++counts_.passes;
+  if (sleeping_) wake_up();
+  int done = 0;
+  if (qpn_hint != 0) {
+    if (QueuePair* qp = find_qp(qpn_hint)) done += service_send(*qp);
+  }
+  if (!ack_due_.empty()) {
+    ack_now_.swap(ack_due_);
+    done += flush_acks();
+  }
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    Link& link = *links_[i];
+    if (link.dead) continue;
+    done += receive(link);
+    if (!link.answers.empty()) flush_answers(link);
+  }
+  if (qpn_hint == 0 || blocked_ || number % kPassesPerClock == 0) done += service_all();
+  if (number % kPassesPerClock == 0) done += check_timers();
+  if (number % kPassesPerSockets == 0) check_sockets();
+  return done;
+}
+
+int Engine::service_all() {
+  int done = 0;
+  blocked_ = false;
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    QueuePair& qp = *active_[i];
+    done += service_send(qp);
+    if (qp.state == QpState::error && qp.receives_waiting() != 0) {
+      flush_queue(qp);
+      ++done;
+    }
+  }
+  return done;
+}
+
+int Engine::check_timers() {
+  now_ns_ = sys::now_ns();
+  int done = 0;
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    QueuePair& qp = *active_[i];
+    if (qp.state != QpState::ready) continue;
+    if (qp.resume_at_ns != 0 && now_ns_ >= qp.resume_at_ns) {
+      qp.resume_at_ns = 0;
+      done += service_send(qp);
+    }
+    const bool waiting = qp.seq_done != qp.seq_next || qp.streaming;
+    if (!waiting || qp.answer_limit_ns == 0) continue;
+    if (qp.progress_at_ns == 0) {
+      qp.progress_at_ns = now_ns_;
+    } else if (now_ns_ - qp.progress_at_ns > qp.answer_limit_ns) {
+      ++counts_.timeouts;
+      ++done;
+      fail_oldest(qp, m::Syndrome::transport_retry_exceeded, kVendorNoAnswer);
+    }
+  }
+  return done;
+}
+
+void Engine::check_sockets() {
+  accept_strangers();
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    Link& link = *links_[i];
+    if (!link.dead && !link.loopback && sys::peer_closed(link.socket.get())) {
+      while (!link.dead && receive(link) != 0) {  // what it said before it died still counts
+      }
+      lose_link(link);
+    }
+  }
+  drop_dead_links();
+}
+
+// ---- Sleeping -------------------------------------------------------------------------------------------------------
+
+void Engine::set_sleeping(std::uint32_t value) {
+  for (const auto& link : links_) link->own().sleeping.store(value, std::memory_order_seq_cst);
+}
+
+void Engine::wake_up() {
+  sleeping_ = false;
+  set_sleeping(0);
+  wake_.clear();
+  timer_.stop();
+  ++counts_.wakeups;
+  check_sockets();
+  check_timers();
+}
+
+bool Engine::work_waits() {
+  if (!ack_due_.empty() || note_.load(std::memory_order_seq_cst) != 0) return true;
+  for (const auto& link : links_) {
+    if (!link->dead && link->reader.has_message()) return true;
+  }
+  for (QueuePair* qp : active_) {
+    read_doorbell(*qp);
+    const bool can_start = qp->state == QpState::ready && !qp->stopped && qp->resume_at_ns == 0 && !blocked_;
+    if (qp->next != qp->producer && (can_start || qp->state == QpState::error)) return true;
+    if (qp->state == QpState::error && qp->receives_waiting() != 0) return true;
+  }
+  return false;
+}
+
+std::int64_t Engine::sleep_limit_ns() {
+  std::int64_t limit = barriers_ ? INT64_MAX : kNoBarrierNapNs;
+  if (blocked_) limit = std::min(limit, kBlockedNapNs);
+  for (const auto& link : links_) {
+    if (!link->dead && !link->answers.empty()) limit = std::min(limit, kBlockedNapNs);
+  }
+  const std::int64_t now = sys::now_ns();
+  for (const QueuePair* qp : active_) {
+    if (qp->state != QpState::ready) continue;
+    if (qp->resume_at_ns != 0) limit = std::min(limit, std::max<std::int64_t>(qp->resume_at_ns - now, 1));
+    const bool waiting = qp->seq_done != qp->seq_next;
+    if (waiting && qp->answer_limit_ns != 0) limit = std::min(limit, qp->answer_limit_ns / 2);
+  }
+  return limit;
+}
+
+bool Engine::arm() {
+  if (generation_ != sys::fork_generation()) return true;
+  const std::scoped_lock lock(mutex_);
+  set_sleeping(1);
+  if (barriers_ && !sys::barrier_everywhere()) barriers_ = false;
+  if (work_waits()) {
+    set_sleeping(0);
+    return false;
+  }
+  sleeping_ = true;
+  const std::int64_t limit = sleep_limit_ns();
+  if (limit != INT64_MAX) timer_.fire_after_ns(limit);
+  return true;
+}
+
+// ---- For people -----------------------------------------------------------------------------------------------------
+
+EngineCounts Engine::counts() {
+  const std::scoped_lock lock(mutex_);
+  return counts_;
+}
+
+std::string Engine::counters_text() {
+  const std::scoped_lock lock(mutex_);
+  const EngineCounts& c = counts_;
+  return fmt::format(
+      "passes={},doorbells={},work_requests={},completions={},error_completions={},flushed={},messages_sent={},"
+      "messages_received={},acks_sent={},acks_carried={},bytes_landed={},bytes_read={},cross_copies={},atomics={},"
+      "naks_sent={},rnr_sent={},rnr_resent={},out_of_sequence={},no_queue={},garbage={},timeouts={},links_opened={},"
+      "links_lost={},wakeups={},completion_overruns={},registrations={},queue_pairs={},links={}",
+      c.passes, c.doorbells, c.work_requests, c.completions, c.error_completions, c.flushed, c.messages_sent,
+      c.messages_received, c.acks_sent, c.acks_carried, c.bytes_landed, c.bytes_read, c.cross_copies, c.atomics,
+      c.naks_sent, c.rnr_sent, c.rnr_resent, c.out_of_sequence, c.no_queue, c.garbage, c.timeouts, c.links_opened,
+      c.links_lost, c.wakeups, c.completion_overruns, memory_.live(), active_.size(), links_.size());
+}
+
+}  // namespace strait::soft::nic

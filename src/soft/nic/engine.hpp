@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Engine: a software ConnectX. It consumes mlx5 rings that a program wrote, moves the bytes, and writes completions.
+//
+// One lock guards everything. The data path takes it with try_lock on the caller's own thread (drive), so posting,
+// moving and completing happen without a thread switch; who finds it taken leaves a note for the holder and goes on.
+//
+//   engine.cpp     objects, passes, sleeping          requester.cpp  send queue -> messages, answers -> completions
+//   connect.cpp    links to other engines             responder.cpp  messages -> memory, answers
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "soft/nic/link.hpp"
+#include "soft/nic/memory.hpp"
+#include "soft/nic/queue_pair.hpp"
+#include "strait/plugin.h"
+#include "sys/event_set.hpp"
+#include "sys/fork.hpp"
+#include "sys/timer.hpp"
+
+namespace strait::soft::nic {
+
+struct EngineConfig {
+  std::string name = "strait0";
+  bool cross_copies = true;
+  const sys::Calls* calls = &sys::real_calls();
+};
+
+// Counted under the engine's lock.
+struct EngineCounts {
+  std::uint64_t passes = 0, doorbells = 0, work_requests = 0, completions = 0, error_completions = 0, flushed = 0;
+  std::uint64_t messages_sent = 0, messages_received = 0, acks_sent = 0, acks_carried = 0;
+  std::uint64_t bytes_landed = 0, bytes_read = 0, cross_copies = 0, atomics = 0;
+  std::uint64_t naks_sent = 0, rnr_sent = 0, rnr_resent = 0, out_of_sequence = 0, no_queue = 0, garbage = 0;
+  std::uint64_t timeouts = 0, links_opened = 0, links_lost = 0, wakeups = 0, completion_overruns = 0;
+};
+
+// A lock that the data path only ever tries: one exchange to take, one store to leave.
+class EngineLock {
+ public:
+  [[nodiscard]] bool try_lock() {
+    return taken_.load(std::memory_order_relaxed) == 0 && taken_.exchange(1, std::memory_order_acquire) == 0;
+  }
+  void lock() {  // control path: a pass is short, so waiting is short
+    while (!try_lock()) std::this_thread::yield();
+  }
+  void unlock() { taken_.store(0, std::memory_order_release); }
+
+ private:
+  std::atomic<std::uint32_t> taken_{0};
+};
+
+class Engine {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Engine>> open(const EngineConfig& config);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Objects (control path; each takes the lock)
+  [[nodiscard]] std::uint32_t alloc_pd();
+  [[nodiscard]] Status free_pd(std::uint32_t pd);
+  [[nodiscard]] Result<strait_nic_mr> register_memory(const strait_nic_mr_request& request);
+  [[nodiscard]] Status deregister_memory(std::uint32_t key);
+  [[nodiscard]] Result<std::uint32_t> create_cq(const strait_nic_cq_request& request);
+  [[nodiscard]] Status destroy_cq(std::uint32_t cqn);
+  [[nodiscard]] Result<strait_nic_qp> create_qp(const strait_nic_qp_request& request);
+  [[nodiscard]] Status connect_qp(std::uint32_t qpn, const strait_nic_connect_request& request);
+  [[nodiscard]] Status fail_qp(std::uint32_t qpn);
+  [[nodiscard]] Status destroy_qp(std::uint32_t qpn);
+  [[nodiscard]] Result<std::string> describe_qp(std::uint32_t qpn);
+
+  // Progress
+  int drive(std::uint32_t qpn_hint);
+  [[nodiscard]] bool arm();
+  [[nodiscard]] int event_fd() const { return poller_.fd(); }
+
+  [[nodiscard]] const EngineConfig& config() const { return config_; }
+  [[nodiscard]] strait_nic_address address() const;
+  [[nodiscard]] std::string counters_text();
+  [[nodiscard]] EngineCounts counts();
+
+ private:
+  explicit Engine(EngineConfig config) : config_(std::move(config)) {}
+  friend struct EngineTestPeer;
+
+  // engine.cpp
+  [[nodiscard]] QueuePair* find_qp(std::uint32_t qpn);
+  int pass(std::uint32_t qpn_hint);
+  int service_all();
+  int check_timers();
+  void check_sockets();
+  [[nodiscard]] bool work_waits();
+  void set_sleeping(std::uint32_t value);
+  void wake_up();
+  [[nodiscard]] std::int64_t sleep_limit_ns();
+  [[nodiscard]] Status check_queue_request(const strait_nic_qp_request& request);
+  void forget_qp(QueuePair& qp);
+
+  // connect.cpp
+  [[nodiscard]] Result<Link*> link_to(const Address& to, sys::Deadline deadline, std::unique_lock<EngineLock>& lock);
+  void accept_strangers();
+  void drop_dead_links();
+  [[nodiscard]] Status adopt(std::unique_ptr<Link> link);
+  void lose_link(Link& link);
+
+  // requester.cpp
+  void read_doorbell(QueuePair& qp);
+  int service_send(QueuePair& qp);
+  enum class Sending { sent, blocked, fault };
+  [[nodiscard]] Sending start_work(QueuePair& qp, const SendWork& work, DecodeFault& fault);
+  [[nodiscard]] Sending send_payload_request(QueuePair& qp, const SendWork& work, Sent& sent, DecodeFault& fault);
+  [[nodiscard]] Sending send_read(QueuePair& qp, const SendWork& work, Sent& sent, DecodeFault& fault);
+  [[nodiscard]] Sending send_atomic(QueuePair& qp, const SendWork& work, Sent& sent, DecodeFault& fault);
+  [[nodiscard]] bool check_pieces(QueuePair& qp, const SendWork& work, std::uint32_t access, DecodeFault& fault);
+  [[nodiscard]] bool gather(QueuePair& qp, const SendWork& work, std::uint32_t skip, std::byte* into,
+                            std::uint32_t length);
+  void write_address_list(QueuePair& qp, const SendWork& work, Slot& header);
+  void pin_pieces(QueuePair& qp, const SendWork& work, Sent& sent);
+  void unpin(QueuePair& qp, const Sent& sent, bool newest);
+  void on_ack(QueuePair& qp, std::uint32_t ack);
+  void on_answer(QueuePair& qp, const Slot& message, Link& link);
+  void on_read_data(QueuePair& qp, const Slot& message, Link& link);
+  void on_rnr(QueuePair& qp, const Slot& message);
+  void answered(QueuePair& qp, Sent& sent, std::uint32_t msn);
+  void go_back(QueuePair& qp, std::uint32_t msn);
+  [[nodiscard]] Sent* find_sent(QueuePair& qp, std::uint32_t msn);
+  [[nodiscard]] bool land_answer(QueuePair& qp, const Sent& sent, std::uint32_t offset, const std::byte* from,
+                                 std::uint32_t length);
+  void advance(QueuePair& qp);
+  void fail_message(QueuePair& qp, std::uint32_t msn, wire::mlx5::Syndrome syndrome, std::uint8_t vendor);
+  void fail_oldest(QueuePair& qp, wire::mlx5::Syndrome syndrome, std::uint8_t vendor);
+  void complete(QueuePair& qp, const Sent& sent, wire::mlx5::Syndrome syndrome);
+  void push_fault(QueuePair& qp, const SendWork& work, const DecodeFault& fault);
+  void fail_queue(QueuePair& qp);
+  void flush_queue(QueuePair& qp);
+
+  // responder.cpp
+  int receive(Link& link);
+  void on_message(Link& link, const Slot& message);
+  void on_request(QueuePair& qp, Link& link, const Slot& message);
+  void on_payload(QueuePair& qp, Link& link, const Slot& message);
+  void on_more(QueuePair& qp, Link& link, const Slot& message);
+  void on_read(QueuePair& qp, Link& link, const Slot& message);
+  void on_atomic(QueuePair& qp, Link& link, const Slot& message);
+  [[nodiscard]] bool land(QueuePair& qp, Link& link, const Slot& message, Registration* into,
+                          const ReceiveWork* receive, std::uint32_t offset, std::uint32_t length);
+  [[nodiscard]] bool land_cross(QueuePair& qp, Link& link, const Slot& message, Registration* into,
+                                const ReceiveWork* receive);
+  [[nodiscard]] Status fetch_through_port(Link& link, const Slot& message, Registration* into,
+                                          const ReceiveWork* receive, std::span<const iovec> far);
+  void finish_payload(QueuePair& qp, const Arriving& what);
+  void executed(QueuePair& qp);
+  void refuse(QueuePair& qp, Link& link, std::uint32_t msn, wire::mlx5::Syndrome to_peer,
+              wire::mlx5::Syndrome for_receive, std::uint8_t vendor = 0);
+  void answer(Link& link, const PendingAnswer& answer);
+  [[nodiscard]] bool try_answer(Link& link, PendingAnswer& answer);
+  void flush_answers(Link& link);
+  int flush_acks();
+  void stamp(QueuePair& qp, Slot& header);  // addresses and carried ack
+  void write_receive_completion(QueuePair& qp, const Completion& completion);
+  void post_completion(CompletionQueue& cq, const Completion& completion);
+
+  EngineConfig config_;
+  EngineId id_{};
+  std::uint64_t generation_ = sys::fork_generation();
+  EngineLock mutex_;
+  std::atomic<std::uint32_t> note_{0};  // somebody found the lock taken and wants another pass
+
+  MemoryTable memory_;
+  std::uint32_t next_pd_ = 1;
+  std::unordered_map<std::uint32_t, std::uint32_t> pds_;  // pd -> users
+  std::unordered_map<std::uint32_t, std::unique_ptr<CompletionQueue>> cqs_;
+  std::uint32_t next_cqn_ = 1;
+  std::vector<std::unique_ptr<QueuePair>> qps_;  // index = low 16 bits of the qpn
+  std::vector<std::uint8_t> qp_generation_;
+  std::vector<QueuePair*> active_;
+  std::vector<std::unique_ptr<Link>> links_;
+  std::vector<QueuePair*> ack_due_;
+  std::vector<QueuePair*> ack_now_;
+  sys::Mapping doorbells_;  // one cache line per queue pair
+  std::vector<std::byte> bounce_;
+
+  std::int64_t now_ns_ = 0;  // of the last look around
+  std::int64_t next_timer_ns_ = 0;
+  bool blocked_ = false;  // a queue pair waits for room in a ring, or for a fence
+  bool sleeping_ = false;
+  bool barriers_ = false;
+
+  sys::ProcessFd listener_;
+  struct Greeting {  // accepted, hello not read yet
+    sys::Fd socket;
+    std::int64_t since_ns;
+  };
+  std::vector<Greeting> greeting_;
+  sys::Event wake_;
+  sys::Timer timer_;
+  sys::EventSet poller_;
+  EngineCounts counts_;
+};
+
+}  // namespace strait::soft::nic

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Link: this engine's end of a channel to another engine, in another process of this host or in this one.
+//
+// Set up over a local socket that stays open: when the other process dies, the kernel closes it and the link is dead.
+// Only processes of the same user are let in.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "soft/nic/channel.hpp"
+#include "sys/clock.hpp"
+#include "sys/event.hpp"
+#include "sys/fork.hpp"
+#include "sys/socket.hpp"
+
+namespace strait::soft::nic {
+
+using EngineId = std::array<std::uint8_t, 16>;
+
+// What fits strait_nic_address.
+struct Address {
+  std::uint32_t magic;
+  std::uint32_t version;
+  EngineId engine;
+  std::uint64_t host;  // of the running kernel: engines with different ones cannot share memory
+  std::uint8_t reserved[32];
+};
+static_assert(sizeof(Address) == 64);
+inline constexpr std::uint32_t kAddressMagic = 0x534e4943;  // "CINS"
+
+[[nodiscard]] std::string socket_name(const EngineId& engine);
+[[nodiscard]] std::uint64_t this_host();
+
+// An answer that could not be sent because the ring was full. Bounded by what a peer may have outstanding.
+struct PendingAnswer {
+  Slot header;               // complete but for ack and sequence
+  std::uint32_t sent_bytes;  // Kind::read_data: how much of `header.length` is out
+  std::uint32_t local_qpn;
+};
+
+class Link {
+ public:
+  Link(ChannelMemory* memory, unsigned side)
+      : writer(memory, side), reader(memory, side), memory_(memory), side_(side) {}
+
+  ChannelWriter writer;
+  ChannelReader reader;
+  EngineId peer{};
+  bool loopback = false;
+  pid_t peer_pid = 0;
+  bool dead = false;
+  std::string cross_reason;  // why cross copies are not used; empty when they are
+  std::deque<PendingAnswer> answers;
+  sys::ProcessFd socket;  // not kept open by children: the peer must see this process die
+  sys::Event wake_peer;
+  sys::Mapping mapping;
+
+  [[nodiscard]] ChannelSide& own() { return memory_->sides[side_]; }
+  [[nodiscard]] ChannelSide& other() { return memory_->sides[1 - side_]; }
+  // May the other engine copy straight to and from this process?
+  [[nodiscard]] bool peer_reaches_us() { return other().reaches_peer.load(std::memory_order_relaxed) != 0; }
+
+  // After publishing: the other side is woken if it said that it sleeps. No barrier here: who goes to sleep runs one on
+  // every processor (sys::barrier_everywhere) between saying so and looking once more.
+  void ring() {
+    std::atomic<std::uint32_t>& sleeping = other().sleeping;
+    if (sleeping.load(std::memory_order_relaxed) != 0 && sleeping.exchange(0, std::memory_order_acq_rel) != 0)
+      wake_peer.raise();
+  }
+
+ private:
+  ChannelMemory* memory_;
+  unsigned side_;
+};
+
+struct LinkPolicy {
+  bool cross_copies = true;  // option cross_memory
+  const sys::Calls* calls = &sys::real_calls();
+};
+
+// Active side: sends the channel to the engine at `to` and waits for its welcome. `progress` is called while waiting,
+// so that two engines which connect to each other at the same time both get on.
+[[nodiscard]] Result<std::unique_ptr<Link>> open_link(const EngineId& self, const Address& to, int own_event_fd,
+                                                      const LinkPolicy& policy, sys::Deadline deadline,
+                                                      const std::function<void()>& progress);
+// Passive side, one step: reads the hello from an accepted socket. Code::again: it has not arrived yet.
+[[nodiscard]] Result<std::unique_ptr<Link>> accept_link(const EngineId& self, sys::Fd& socket, int own_event_fd,
+                                                        const LinkPolicy& policy);
+// Both ends in one engine, for queue pairs that are connected to their own NIC.
+struct LinkPair {
+  std::unique_ptr<Link> first;
+  std::unique_ptr<Link> second;
+};
+[[nodiscard]] Result<LinkPair> open_loopback(const EngineId& self, const LinkPolicy& policy);
+
+}  // namespace strait::soft::nic

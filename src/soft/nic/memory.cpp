@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "soft/nic/memory.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "sys/files.hpp"
+
+namespace strait::soft::nic {
+namespace {
+
+constexpr std::uint32_t kMaxRegistrations = 1u << 24;
+
+// A descriptor the engine may map: a memfd that cannot shrink, or a dma-buf, whose size never changes.
+Status check_importable(int fd, std::uint64_t need_bytes) {
+  if (sys::is_dmabuf(fd)) {
+    const std::int64_t size = sys::file_bytes(fd);
+    if (size >= 0 && static_cast<std::uint64_t>(size) < need_bytes) {
+      return fail(Code::invalid, "the dma-buf fd {} holds {} bytes, {} were expected", fd, size, need_bytes);
+    }
+    return {};
+  }
+  return sys::check_sealed(fd, need_bytes);
+}
+
+template <class Word>
+std::uint64_t swap_word(Word* word, const AtomicRequest& request) {
+  const auto compare = static_cast<Word>(request.compare);
+  const auto swap = static_cast<Word>(request.operand);
+  const auto compare_mask = static_cast<Word>(request.compare_mask);
+  const auto swap_mask = static_cast<Word>(request.swap_mask);
+  Word old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+  // Bounded in practice by the number of CPUs that write this word at the same time.
+  while ((old & compare_mask) == (compare & compare_mask)) {
+    const Word desired = (old & ~swap_mask) | (swap & swap_mask);
+    if (__atomic_compare_exchange_n(word, &old, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) break;
+  }
+  return old;
+}
+
+template <class Word>
+std::uint64_t add_word(Word* word, const AtomicRequest& request) {
+  const auto boundary = static_cast<Word>(request.compare_mask);
+  if (boundary == 0) return __atomic_fetch_add(word, static_cast<Word>(request.operand), __ATOMIC_ACQ_REL);
+  Word old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+  while (!__atomic_compare_exchange_n(word, &old,
+                                      static_cast<Word>(add_fields(old, request.operand, request.compare_mask)), false,
+                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+  }
+  return old;
+}
+
+template <class Word>
+std::uint64_t atomic_word(std::byte* at, const AtomicRequest& request) {
+  auto* word = reinterpret_cast<Word*>(at);
+  return request.swap ? swap_word(word, request) : add_word(word, request);
+}
+
+}  // namespace
+
+const char* fault_text(KeyFault fault) {
+  switch (fault) {
+    case KeyFault::none: return "no fault";
+    case KeyFault::unknown_key: return "no registration has this key";
+    case KeyFault::wrong_pd: return "the key belongs to another protection domain";
+    case KeyFault::out_of_bounds: return "the range leaves the registration";
+    case KeyFault::not_allowed: return "the registration does not allow this access";
+  }
+  return "unknown fault";
+}
+
+Result<strait_nic_mr> MemoryTable::add(const strait_nic_mr_request& request, const sys::Calls& calls) {
+  if (request.length_bytes == 0) return fail(Code::invalid, "cannot register 0 bytes");
+  if (request.address + request.length_bytes < request.address) {
+    return fail(Code::invalid, "cannot register {} bytes at {:#x}: the range wraps around", request.length_bytes,
+                request.address);
+  }
+  if (size_ >= kMaxRegistrations && free_.empty()) {
+    return fail(Code::limit, "the software NIC holds {} registrations, its maximum", kMaxRegistrations - 1);
+  }
+  Registration made;
+  made.pd = request.pd;
+  made.access = request.access;
+  made.address = request.address;
+  made.length_bytes = request.length_bytes;
+  if (request.port != nullptr) {
+    made.port = request.port;
+  } else if (request.fd >= 0) {
+    const std::uint64_t page = sys::page_bytes();
+    const std::uint64_t skip = request.fd_offset % page;
+    STRAIT_CHECK(check_importable(request.fd, request.fd_offset + request.length_bytes));
+    STRAIT_TRY(made.mapping, sys::map_file(request.fd, request.fd_offset - skip, request.length_bytes + skip,
+                                           sys::Protect::read_write, calls));
+    made.bytes = made.mapping.data() + skip;
+  } else {
+    made.bytes = reinterpret_cast<std::byte*>(request.address);
+  }
+
+  made.key = take_key();
+  Registration& entry = slot(made.key >> 8);
+  entry = std::move(made);
+  ++live_;
+  return strait_nic_mr{entry.key, entry.key};
+}
+
+std::uint32_t MemoryTable::take_key() {
+  if (!free_.empty()) {
+    // Oldest first: an index rests as long as possible before it is used again.
+    const std::uint32_t old = free_.front();
+    free_.pop_front();
+    return (old & ~0xffu) | ((old + 1) & 0xffu);
+  }
+  const std::uint32_t index = size_++;
+  if (index / kChunk >= chunks_.size()) chunks_.push_back(std::make_unique<Registration[]>(kChunk));
+  return index << 8 | 1;
+}
+
+Status MemoryTable::remove(std::uint32_t key) {
+  Registration* entry = find(key);
+  if (entry == nullptr) return fail(Code::invalid, "no registration has the key {:#x}", key);
+  if (entry->in_flight != 0) {
+    return fail(Code::again, "{} requests in flight still use the registration with key {:#x}", entry->in_flight, key);
+  }
+  *entry = Registration{};
+  free_.push_back(key);
+  --live_;
+  return {};
+}
+
+Registration* MemoryTable::check(std::uint32_t key, std::uint32_t pd, std::uint64_t address, std::uint64_t length_bytes,
+                                 std::uint32_t access, KeyFault& fault) {
+  Registration* entry = find(key);
+  if (entry == nullptr) {
+    fault = KeyFault::unknown_key;
+  } else if (entry->pd != pd) {
+    fault = KeyFault::wrong_pd;
+  } else if ((entry->access & access) != access) {
+    fault = KeyFault::not_allowed;
+  } else if (!entry->covers(address, length_bytes)) {
+    fault = KeyFault::out_of_bounds;
+  } else {
+    return entry;
+  }
+  return nullptr;
+}
+
+bool read_bytes(const Registration& from, std::uint64_t address, std::byte* into, std::uint64_t length_bytes) {
+  if (from.bytes == nullptr) return from.port->read(from.port->context, address, into, length_bytes) == 0;
+  const std::byte* source = from.at(address);
+  if (length_bytes == 8 && reinterpret_cast<std::uintptr_t>(source) % 8 == 0) {
+    const std::uint64_t word = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(source), __ATOMIC_ACQUIRE);
+    std::memcpy(into, &word, 8);
+    return true;
+  }
+  std::memcpy(into, source, length_bytes);
+  return true;
+}
+
+bool write_bytes(const Registration& into, std::uint64_t address, const std::byte* from, std::uint64_t length_bytes) {
+  if (into.bytes == nullptr) return into.port->write(into.port->context, address, from, length_bytes) == 0;
+  std::byte* target = into.at(address);
+  if (length_bytes == 8 && reinterpret_cast<std::uintptr_t>(target) % 8 == 0) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, from, 8);
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(target), word, __ATOMIC_RELEASE);
+    return true;
+  }
+  std::memcpy(target, from, length_bytes);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  return true;
+}
+
+bool run_atomic(const Registration& on, std::uint64_t address, const AtomicRequest& request, std::uint64_t& old) {
+  if (on.bytes != nullptr) {
+    old = request.width == 4 ? atomic_word<std::uint32_t>(on.at(address), request)
+                             : atomic_word<std::uint64_t>(on.at(address), request);
+    return true;
+  }
+  const strait_memory_port& port = *on.port;
+  if (request.swap) {
+    return port.compare_swap(port.context, address, request.width, request.compare, request.compare_mask,
+                             request.operand, request.swap_mask, &old) == 0;
+  }
+  return port.fetch_add(port.context, address, request.width, request.operand, request.compare_mask, &old) == 0;
+}
+
+}  // namespace strait::soft::nic

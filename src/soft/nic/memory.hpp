@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registered memory: keys, bounds, rights, and how the engine reaches the bytes behind them.
+//
+// A key is index << 8 | variant. The variant changes each time an index is reused, so a key that was revoked does not
+// come to life again with the next registration. Looking a key up touches one 64-byte entry.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "strait/plugin.h"
+#include "sys/mapping.hpp"
+
+namespace strait::soft::nic {
+
+// One registration. Everything a check needs lies in its first cache line.
+struct alignas(64) Registration {
+  std::uint32_t key = 0;  // 0: this entry is free
+  std::uint32_t pd = 0;
+  std::uint32_t access = 0;     // STRAIT_NIC_*
+  std::uint32_t in_flight = 0;  // requests of this side that a peer may still be reading from or writing to
+  std::uint64_t address = 0;    // what work requests call the first byte
+  std::uint64_t length_bytes = 0;
+  std::byte* bytes = nullptr;  // where the engine finds it; null: through the port
+  const strait_memory_port* port = nullptr;
+  sys::Mapping mapping;  // of the imported descriptor, when there is one
+
+  [[nodiscard]] bool covers(std::uint64_t at, std::uint64_t length) const {
+    // Written so that neither side of a comparison can overflow.
+    return at >= address && length <= length_bytes && at - address <= length_bytes - length;
+  }
+  [[nodiscard]] std::byte* at(std::uint64_t where) const { return bytes + (where - address); }
+};
+
+enum class KeyFault { none, unknown_key, wrong_pd, out_of_bounds, not_allowed };
+[[nodiscard]] const char* fault_text(KeyFault fault);
+
+class MemoryTable {
+ public:
+  [[nodiscard]] Result<strait_nic_mr> add(const strait_nic_mr_request& request,
+                                          const sys::Calls& calls = sys::real_calls());
+  // Code::again while requests in flight use it.
+  [[nodiscard]] Status remove(std::uint32_t key);
+
+  [[nodiscard]] Registration* find(std::uint32_t key) {
+    const std::uint32_t index = key >> 8;
+    if (index >= size_) return nullptr;
+    Registration& entry = slot(index);
+    return entry.key == key && key != 0 ? &entry : nullptr;
+  }
+  // The registration behind `key` if this access is allowed, else null and the reason.
+  [[nodiscard]] Registration* check(std::uint32_t key, std::uint32_t pd, std::uint64_t address,
+                                    std::uint64_t length_bytes, std::uint32_t access, KeyFault& fault);
+  [[nodiscard]] std::size_t live() const { return live_; }
+
+ private:
+  // Chunks, so that entries never move and the few chunk pointers stay in the nearest cache.
+  static constexpr std::uint32_t kChunk = 4096;
+  [[nodiscard]] Registration& slot(std::uint32_t index) { return chunks_[index / kChunk][index % kChunk]; }
+  [[nodiscard]] std::uint32_t take_key();
+
+  std::vector<std::unique_ptr<Registration[]>> chunks_;
+  std::uint32_t size_ = 1;          // index 0 stays empty: no key is 0
+  std::deque<std::uint32_t> free_;  // keys that were removed
+  std::size_t live_ = 0;
+};
+
+// The bytes of one registration that an operation touches.
+struct Piece {
+  Registration* registration = nullptr;
+  std::uint64_t address = 0;
+  std::uint64_t length_bytes = 0;
+};
+
+// Copies out of and into pieces; false when a port refused. Eight aligned bytes are stored at once, so that a CPU that
+// polls a word never sees half of it.
+[[nodiscard]] bool read_bytes(const Registration& from, std::uint64_t address, std::byte* into,
+                              std::uint64_t length_bytes);
+[[nodiscard]] bool write_bytes(const Registration& into, std::uint64_t address, const std::byte* from,
+                               std::uint64_t length_bytes);
+
+struct AtomicRequest {
+  bool swap = false;          // compare-and-swap, else fetch-and-add
+  std::uint32_t width = 8;    // 4 or 8
+  std::uint64_t operand = 0;  // swap value, or addend
+  std::uint64_t compare = 0;
+  std::uint64_t swap_mask = ~std::uint64_t{0};
+  std::uint64_t compare_mask = ~std::uint64_t{0};  // fetch-and-add: the field boundaries, 0 for a plain add
+};
+[[nodiscard]] bool run_atomic(const Registration& on, std::uint64_t address, const AtomicRequest& request,
+                              std::uint64_t& old);
+
+// Adds field by field: no carry leaves a field, whose top bits are the set bits of `boundary`.
+[[nodiscard]] constexpr std::uint64_t add_fields(std::uint64_t a, std::uint64_t b, std::uint64_t boundary) {
+  return ((a & ~boundary) + (b & ~boundary)) ^ ((a ^ b) & boundary);
+}
+
+}  // namespace strait::soft::nic

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// The software NIC as a plug-in: strait_nic_ops in front of Engine.
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "soft/nic/engine.hpp"
+
+namespace strait::soft::nic {
+namespace {
+
+Engine& engine_of(strait_nic* nic) {
+  return *reinterpret_cast<Engine*>(nic);
+}
+
+std::int32_t report(const Error& error, strait_plugin_error* out) {
+  if (out != nullptr) {
+    out->code = static_cast<std::int32_t>(error.code);
+    out->sys_errno = error.sys_errno;
+    const std::string text = error.explain();
+    const std::size_t n = std::min(text.size(), sizeof out->text - 1);
+    std::memcpy(out->text, text.data(), n);
+    out->text[n] = '\0';
+  }
+  return static_cast<std::int32_t>(error.code);
+}
+
+// Nothing may be thrown across the plug-in boundary; running out of memory is the one thing that could be.
+template <class Call>
+std::int32_t guarded(strait_plugin_error* error, Call call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return report(fail(Code::limit, "the software NIC is out of memory"), error);
+  } catch (const std::exception& failure) {
+    return report(fail(Code::system, "the software NIC failed: {}", failure.what()), error);
+  }
+}
+
+std::int32_t finish(const Status& status, strait_plugin_error* error) {
+  return status ? 0 : report(status.error(), error);
+}
+
+template <class T>
+std::int32_t finish(Result<T> result, T* out, strait_plugin_error* error) {
+  if (!result) return report(result.error(), error);
+  *out = std::move(*result);
+  return 0;
+}
+
+void put_text(std::string_view text, char* out, std::size_t capacity) {
+  if (capacity == 0) return;
+  const std::size_t n = std::min(text.size(), capacity - 1);
+  std::memcpy(out, text.data(), n);
+  out[n] = '\0';
+}
+
+// "name=strait0,cross_memory=auto"
+Result<EngineConfig> parse_config(std::string_view text) {
+  EngineConfig config;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const std::string_view pair = text.substr(0, comma);
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    const std::size_t equals = pair.find('=');
+    const std::string_view name = pair.substr(0, equals);
+    const std::string_view value = equals == std::string_view::npos ? std::string_view() : pair.substr(equals + 1);
+    if (name == "name" && !value.empty() && value.size() < sizeof(strait_nic_info::name)) {
+      config.name = value;
+    } else if (name == "cross_memory" && (value == "auto" || value == "off")) {
+      config.cross_copies = value == "auto";
+    } else {
+      return fail(Code::invalid, "the software NIC does not know \"{}\" (name=..., cross_memory=auto|off)", pair);
+    }
+  }
+  return config;
+}
+
+std::int32_t nic_open(const char* config, strait_nic** out, strait_plugin_error* error) {
+  return guarded(error, [&] {
+    auto parsed = parse_config(config == nullptr ? "" : config);
+    if (!parsed) return report(parsed.error(), error);
+    auto engine = Engine::open(*parsed);
+    if (!engine) return report(engine.error(), error);
+    *out = reinterpret_cast<strait_nic*>(engine->release());
+    return 0;
+  });
+}
+
+void nic_close(strait_nic* nic) {
+  delete &engine_of(nic);
+}
+
+std::int32_t nic_info(strait_nic* nic, strait_nic_info* out) {
+  *out = {};
+  put_text(engine_of(nic).config().name, out->name, sizeof out->name);
+  put_text("software ConnectX, mlx5 rings, ring grants on this host", out->description, sizeof out->description);
+  put_text("this host", out->address_text, sizeof out->address_text);
+  out->software = 1;
+  out->max_inline_bytes = 512;
+  out->imports_fds = 1;
+  return 0;
+}
+
+std::int32_t nic_address(strait_nic* nic, strait_nic_address* out) {
+  *out = engine_of(nic).address();
+  return 0;
+}
+
+std::int32_t nic_alloc_pd(strait_nic* nic, std::uint32_t* pd, strait_plugin_error* error) {
+  return guarded(error, [&] {
+    *pd = engine_of(nic).alloc_pd();
+    return 0;
+  });
+}
+
+std::int32_t nic_free_pd(strait_nic* nic, std::uint32_t pd, strait_plugin_error* error) {
+  return guarded(error, [&] { return finish(engine_of(nic).free_pd(pd), error); });
+}
+
+std::int32_t nic_register(strait_nic* nic, const strait_nic_mr_request* request, strait_nic_mr* out,
+                          strait_plugin_error* error) {
+  return guarded(error, [&] { return finish(engine_of(nic).register_memory(*request), out, error); });
+}
+
+std::int32_t nic_deregister(strait_nic* nic, std::uint32_t lkey, strait_plugin_error* error) {
+  return guarded(error, [&] { return finish(engine_of(nic).deregister_memory(lkey), error); });
+}
+
+std::int32_t nic_create_cq(strait_nic* nic, const strait_nic_cq_request* request, std::uint32_t* cqn,
+                           strait_plugin_error* error) {
+  return guarded(error, [&] { return finish(engine_of(nic).create_cq(*request), cqn, error); });
+}
+
+std::int32_t nic_destroy_cq(strait_nic* nic, std::uint32_t cqn, strait_plugin_error* error) {
+  return guarded(error, [&] { return finish(engine_of(nic).destroy_cq(cqn), error); });
+}
+
+std::int32_t nic_create_qp(strait_nic* nic, const strait_nic_qp_request* request, strait_nic_qp* out,
+                           strait_plugin_error* error) {
+  return guarded(error, [&] { return finish(engine_of(nic).create_qp(*request), out, error); });
+}
+
+std::int32_t nic_connect_qp(strait_nic* nic, std::uint32_t qpn, const strait_nic_connect_request* request,
+                            strait_plugin_error* error) {
+  return guarded(error, [&] { return finish(engine_of(nic).connect_qp(qpn, *request), error); });
+}
+
+std::int32_t nic_fail_qp(strait_nic* nic, std::uint32_t qpn, strait_plugin_error* error) {
+  return guarded(error, [&] { return finish(engine_of(nic).fail_qp(qpn), error); });
+}
+
+std::int32_t nic_destroy_qp(strait_nic* nic, std::uint32_t qpn, strait_plugin_error* error) {
+  return guarded(error, [&] { return finish(engine_of(nic).destroy_qp(qpn), error); });
+}
+
+std::int32_t nic_describe_qp(strait_nic* nic, std::uint32_t qpn, char* text, std::size_t capacity) {
+  return guarded(nullptr, [&] {
+    const auto described = engine_of(nic).describe_qp(qpn);
+    if (!described) return static_cast<std::int32_t>(described.error().code);
+    put_text(*described, text, capacity);
+    return 0;
+  });
+}
+
+// The data path: allocates nothing that could throw in the steady state, and a pass that does run out of memory is
+// lost.
+std::int32_t nic_drive(strait_nic* nic, std::uint32_t qpn_hint) {
+  return engine_of(nic).drive(qpn_hint);
+}
+std::int32_t nic_arm(strait_nic* nic) {
+  return engine_of(nic).arm() ? 1 : 0;
+}
+std::int32_t nic_event_fd(strait_nic* nic) {
+  return engine_of(nic).event_fd();
+}
+
+void nic_counters(strait_nic* nic, char* text, std::size_t capacity) {
+  put_text(engine_of(nic).counters_text(), text, capacity);
+}
+
+constexpr strait_nic_ops kOps = {
+    .abi_version = STRAIT_PLUGIN_ABI,
+    .struct_size = sizeof(strait_nic_ops),
+    .kind = "soft",
+    .open = nic_open,
+    .close = nic_close,
+    .info = nic_info,
+    .address = nic_address,
+    .alloc_pd = nic_alloc_pd,
+    .free_pd = nic_free_pd,
+    .register_memory = nic_register,
+    .deregister_memory = nic_deregister,
+    .create_cq = nic_create_cq,
+    .destroy_cq = nic_destroy_cq,
+    .create_qp = nic_create_qp,
+    .connect_qp = nic_connect_qp,
+    .fail_qp = nic_fail_qp,
+    .destroy_qp = nic_destroy_qp,
+    .describe_qp = nic_describe_qp,
+    .drive = nic_drive,
+    .arm = nic_arm,
+    .event_fd = nic_event_fd,
+    .counters = nic_counters,
+};
+
+}  // namespace
+}  // namespace strait::soft::nic
+
+extern "C" __attribute__((visibility("default"))) const strait_nic_ops* strait_nic_plugin(void);
+extern "C" const strait_nic_ops* strait_nic_plugin(void) {
+  return &strait::soft::nic::kOps;
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// QueuePair: the state of one reliable connection, requester and responder.
+//
+// Counters are 64 bits wide and only their low 16 (ring indices) or 32 bits (message numbers) ever leave the engine.
+//
+//   blocks   done ... next ... producer           send ring, in 64-byte blocks
+//   work     seq_done ... seq_next                work requests that were started and are not complete
+//   messages msn_acked ... msn_next               what the peer has executed, what was sent
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "soft/nic/completion.hpp"
+#include "soft/nic/decode.hpp"
+#include "soft/nic/link.hpp"
+
+namespace strait::soft::nic {
+
+enum class QpState : std::uint8_t { init, ready, error };
+
+// A work request that was started. Kept until it completes, in order.
+struct Sent {
+  std::uint64_t index;      // first block
+  std::uint32_t msn_after;  // complete when the peer has executed everything below
+  std::uint32_t bytes;      // for the completion
+  wire::mlx5::Opcode opcode;
+  bool signaled;
+  bool awaits_answer;          // a read or atomic whose answer has not landed
+  std::uint8_t pins;           // registrations held for a cross copy
+  wire::mlx5::Syndrome fault;  // it failed; earlier ones complete first
+  std::uint8_t vendor;         // why, in the engine's own numbers (kVendorKey + KeyFault)
+};
+
+inline constexpr std::uint8_t kVendorKey = 0x80;
+inline constexpr std::uint8_t kVendorMalformed = 0x90;
+inline constexpr std::uint8_t kVendorPeerLost = 0xa0;
+inline constexpr std::uint8_t kVendorNoAnswer = 0xa1;
+inline constexpr std::uint8_t kVendorCopyFailed = 0xa2;
+
+// A payload that arrives in several messages.
+struct Arriving {
+  bool active = false;
+  Kind kind = Kind::none;
+  std::uint8_t flags = 0;
+  std::uint32_t msn = 0;
+  std::uint32_t rkey = 0;
+  std::uint64_t raddr = 0;
+  std::uint32_t length = 0;
+  std::uint32_t landed = 0;
+  std::uint32_t imm_raw = 0;
+};
+
+struct QueuePair {
+  // Fixed at creation
+  std::uint32_t qpn = 0;
+  std::uint32_t pd = 0;
+  std::uint32_t user_index = 0;
+  std::uint32_t access = 0;
+  bool all_signaled = false;
+  RingView sq;
+  std::uint32_t sq_blocks = 0;
+  RingView rq;
+  std::uint32_t rq_entries = 0;
+  std::uint32_t rq_stride_bytes = 0;
+  const std::uint32_t* record = nullptr;  // be32: receive, send
+  std::uint64_t* doorbell = nullptr;
+  CompletionQueue* send_cq = nullptr;
+  CompletionQueue* recv_cq = nullptr;
+
+  // The connection
+  QpState state = QpState::init;
+  Link* link = nullptr;
+  std::uint32_t remote_qpn = 0;
+  std::int64_t answer_limit_ns = 0;  // 0: none
+  std::uint32_t rnr_retries = 7;
+  std::int64_t rnr_wait_ns = 0;
+
+  // Requester
+  std::uint64_t producer = 0;
+  std::uint64_t next = 0;
+  std::uint64_t seq_next = 0;
+  std::uint64_t seq_done = 0;
+  std::uint32_t msn_next = 0;
+  std::uint32_t msn_acked = 0;
+  std::uint32_t answers_awaited = 0;
+  std::uint64_t last_doorbell = 0;
+  std::uint32_t streamed_bytes = 0;  // of the message at `next`, when it goes out in pieces
+  bool streaming = false;
+  bool stopped = false;  // a local fault waits for earlier work to complete
+  bool flushing = false;
+  std::uint32_t rnr_tries = 0;
+  std::int64_t resume_at_ns = 0;     // after "receiver not ready"; 0: go on
+  std::int64_t progress_at_ns = 0;   // when the peer last got on with our work; 0: the timer has not looked yet
+  std::vector<Sent> sent;            // ring, power of two
+  std::deque<std::uint32_t> pinned;  // lkeys, in order of `sent`
+
+  // Responder
+  std::uint32_t msn_expected = 0;
+  bool ack_due = false;
+  std::uint64_t receives_taken = 0;
+  Arriving arriving;
+  std::unique_ptr<ReceiveWork> arriving_into;  // Kind::send in several messages
+
+  [[nodiscard]] Sent& sent_at(std::uint64_t seq) { return sent[seq & (sent.size() - 1)]; }
+  [[nodiscard]] bool idle() const { return seq_done == seq_next && next == producer; }
+
+  // Receives posted and not yet taken. The record holds 16 bits of a running count.
+  [[nodiscard]] std::uint32_t receives_waiting() const {
+    if (rq_entries == 0) return 0;
+    const std::uint32_t raw = __atomic_load_n(&record[0], __ATOMIC_ACQUIRE);
+    const auto posted = static_cast<std::uint16_t>(wire::be32::from_raw(raw).value());
+    const auto waiting = static_cast<std::uint16_t>(posted - static_cast<std::uint16_t>(receives_taken));
+    return waiting <= rq_entries ? waiting : 0;  // a record that jumped too far is not believed
+  }
+};
+
+}  // namespace strait::soft::nic

@@ -1,0 +1,665 @@
+// SPDX-License-Identifier: Apache-2.0
+// The responder: the owner of the memory checks every operation and lands its bytes.
+//
+// This is the ring grant: whatever a message says, bytes move only after the key, the bounds, the rights, the
+// protection domain and the queue pair's own permissions were checked here, on the owner's side.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "soft/nic/engine.hpp"
+#include "sys/process.hpp"
+
+namespace strait::soft::nic {
+namespace m = wire::mlx5;
+
+namespace {
+
+constexpr std::size_t kMaxAnswers = 1u << 16;  // more than any peer that keeps to its ring can have outstanding
+constexpr int kMessagesPerPass = 128;
+constexpr std::size_t kBounceBytes = 256 * 1024;
+
+std::uint8_t vendor_of(KeyFault fault) {
+  return static_cast<std::uint8_t>(kVendorKey + static_cast<int>(fault));
+}
+
+struct ListEntry {
+  std::uint64_t address;
+  std::uint64_t length_bytes;
+};
+using List = std::array<iovec, kMaxPieces>;
+
+// The address list of a cross copy. False: it does not add up to the message.
+bool read_list(const Link& link, const Slot& message, List& out, std::size_t& n) {
+  n = message.pieces;
+  if (n == 0 || n > out.size()) return false;
+  const std::size_t list_bytes = n * sizeof(ListEntry);
+  const std::size_t slots = n == 1 ? 1 : slots_with(static_cast<std::uint32_t>(list_bytes));
+  if (message.slots != slots) return false;
+  std::array<ListEntry, kMaxPieces> entries;
+  if (n == 1) {
+    std::memcpy(entries.data(), message.data, sizeof(ListEntry));
+  } else {
+    link.reader.copy_payload(0, entries.data(), list_bytes);
+  }
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (entries[i].length_bytes > message.length) return false;
+    total += entries[i].length_bytes;
+    out[i] = {reinterpret_cast<void*>(entries[i].address), entries[i].length_bytes};
+  }
+  return total == message.length;
+}
+
+// How many bytes of payload a message carries itself, from what it says; the slot count must agree.
+bool carried_bytes(const Slot& message, std::uint32_t offset, std::uint32_t& n) {
+  if (offset > message.length) return false;
+  n = std::min(message.length - offset, kRingPayloadBytes);
+  const bool in_slot = n <= kInSlotBytes && offset == 0 && message.length <= kInSlotBytes;
+  const std::size_t slots = in_slot ? 1 : slots_with(n);
+  const bool more = (message.flags & kMore) != 0;
+  return message.slots == slots && more == (offset + n < message.length);
+}
+
+}  // namespace
+
+void Engine::stamp(QueuePair& qp, Slot& header) {
+  header.to_qpn = qp.remote_qpn;
+  header.from_qpn = qp.qpn;
+  header.ack = qp.msn_expected;
+  if (qp.ack_due) {
+    qp.ack_due = false;
+    ++counts_.acks_carried;
+  }
+}
+
+int Engine::receive(Link& link) {
+  int handled = 0;
+  while (handled < kMessagesPerPass && link.reader.has_message()) {
+    Slot message;
+    link.reader.read_header(message);
+    const bool sane =
+        message.slots >= 1 && message.slots <= kMaxMessageSlots && message.kind >= 1 && message.kind <= 11;
+    if (!sane) {
+      // The stream cannot be followed any further: nothing after this can be trusted.
+      ++counts_.garbage;
+      lose_link(link);
+      return handled + 1;
+    }
+    on_message(link, message);
+    link.reader.consume(message.slots);
+    ++handled;
+  }
+  if (handled != 0) {
+    link.reader.publish_progress();
+    counts_.messages_received += static_cast<std::uint64_t>(handled);
+  }
+  return handled;
+}
+
+void Engine::on_message(Link& link, const Slot& message) {
+  const auto kind = static_cast<Kind>(message.kind);
+  QueuePair* qp = find_qp(message.to_qpn);
+  const bool request = kind <= Kind::more;
+  // Only the queue pair this one was connected to may speak to it.
+  if (qp == nullptr || qp->state == QpState::init || qp->link == nullptr || qp->link->peer != link.peer ||
+      qp->remote_qpn != message.from_qpn) {
+    if (!request) return;
+    ++counts_.no_queue;
+    PendingAnswer reply{};
+    reply.header.kind = static_cast<std::uint8_t>(Kind::no_queue);
+    reply.header.to_qpn = message.from_qpn;
+    reply.header.from_qpn = message.to_qpn;
+    reply.header.msn = message.msn;
+    answer(link, reply);
+    return;
+  }
+  if (qp->state == QpState::error) {
+    if (request && kind != Kind::more) {
+      PendingAnswer reply{};
+      reply.local_qpn = qp->qpn;
+      reply.header.kind = static_cast<std::uint8_t>(Kind::no_queue);
+      reply.header.msn = message.msn;
+      answer(link, reply);
+    }
+    return;
+  }
+  on_ack(*qp, message.ack);
+  if (kind == Kind::more) {
+    on_more(*qp, link, message);
+  } else if (request) {
+    on_request(*qp, link, message);
+  } else if (kind != Kind::ack) {
+    on_answer(*qp, message, link);
+  }
+}
+
+void Engine::on_request(QueuePair& qp, Link& link, const Slot& message) {
+  if (qp.state != QpState::ready) return;  // an ack in this very message may have failed the queue
+  if (message.msn != qp.msn_expected || qp.arriving.active) {
+    ++counts_.out_of_sequence;  // sent before the peer heard of "receiver not ready"; it comes again
+    return;
+  }
+  switch (static_cast<Kind>(message.kind)) {
+    case Kind::write:
+    case Kind::send: on_payload(qp, link, message); break;
+    case Kind::read: on_read(qp, link, message); break;
+    case Kind::atomic: on_atomic(qp, link, message); break;
+    default: break;
+  }
+}
+
+void Engine::on_payload(QueuePair& qp, Link& link, const Slot& message) {
+  const bool write = static_cast<Kind>(message.kind) == Kind::write;
+  const bool needs_receive = !write || (message.flags & kHasImm) != 0;
+  if (message.length > m::kMaxMessageBytes) {
+    refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
+    return;
+  }
+  Registration* into = nullptr;
+  if (write && message.length != 0) {
+    KeyFault why = KeyFault::not_allowed;
+    into = (qp.access & STRAIT_NIC_REMOTE_WRITE) == 0
+               ? nullptr
+               : memory_.check(message.rkey, qp.pd, message.raddr, message.length, STRAIT_NIC_REMOTE_WRITE, why);
+    if (into == nullptr) {
+      refuse(qp, link, message.msn, m::Syndrome::remote_access, m::Syndrome::none, vendor_of(why));
+      return;
+    }
+  }
+  if (needs_receive && qp.receives_waiting() == 0) {
+    PendingAnswer reply{};
+    reply.local_qpn = qp.qpn;
+    reply.header.kind = static_cast<std::uint8_t>(Kind::rnr);
+    reply.header.msn = message.msn;
+    reply.header.raddr = static_cast<std::uint64_t>(qp.rnr_wait_ns);
+    ++counts_.rnr_sent;
+    answer(link, reply);
+    return;
+  }
+  const ReceiveWork* receive = nullptr;
+  if (!write) {
+    if (!qp.arriving_into) qp.arriving_into = std::make_unique<ReceiveWork>();
+    const DecodeFault fault =
+        decode_receive(qp.rq, qp.receives_taken & (qp.rq_entries - 1), qp.rq_stride_bytes, *qp.arriving_into);
+    if (fault) {
+      refuse(qp, link, message.msn, m::Syndrome::remote_operation, fault.syndrome);
+      return;
+    }
+    if (qp.arriving_into->total_bytes < message.length) {
+      refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::local_length);
+      return;
+    }
+    receive = qp.arriving_into.get();
+  }
+
+  qp.arriving = {true,           static_cast<Kind>(message.kind),
+                 message.flags,  message.msn,
+                 message.rkey,   message.raddr,
+                 message.length, 0,
+                 message.imm_raw};
+  if ((message.flags & kCross) != 0) {
+    if (!land_cross(qp, link, message, into, receive)) return;
+    qp.arriving.landed = message.length;
+  } else {
+    std::uint32_t n = 0;
+    if (!carried_bytes(message, 0, n)) {
+      ++counts_.garbage;
+      refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
+      return;
+    }
+    if (!land(qp, link, message, into, receive, 0, n)) return;
+    qp.arriving.landed = n;
+  }
+  if (qp.arriving.landed == qp.arriving.length) finish_payload(qp, qp.arriving);
+}
+
+void Engine::on_more(QueuePair& qp, Link& link, const Slot& message) {
+  Arriving& arriving = qp.arriving;
+  if (!arriving.active || message.msn != arriving.msn) {
+    ++counts_.out_of_sequence;
+    return;
+  }
+  std::uint32_t n = 0;
+  if (message.raddr != arriving.landed || message.length != arriving.length ||
+      !carried_bytes(message, arriving.landed, n)) {
+    ++counts_.garbage;
+    refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
+    return;
+  }
+  Registration* into = nullptr;
+  if (arriving.kind == Kind::write) {
+    // Looked up for every piece: a key that was revoked in the middle stops the message there.
+    KeyFault why = KeyFault::none;
+    into = memory_.check(arriving.rkey, qp.pd, arriving.raddr, arriving.length, STRAIT_NIC_REMOTE_WRITE, why);
+    if (into == nullptr) {
+      refuse(qp, link, message.msn, m::Syndrome::remote_access, m::Syndrome::none, vendor_of(why));
+      return;
+    }
+  }
+  Slot located = message;  // where the whole message goes
+  located.raddr = arriving.raddr;
+  if (!land(qp, link, located, into, qp.arriving_into.get(), arriving.landed, n)) return;
+  arriving.landed += n;
+  if (arriving.landed == arriving.length) finish_payload(qp, arriving);
+}
+
+// Payload that lies in the ring, or in the header itself.
+bool Engine::land(QueuePair& qp, Link& link, const Slot& message, Registration* into, const ReceiveWork* receive,
+                  std::uint32_t offset, std::uint32_t length) {
+  if (length == 0) return true;
+  counts_.bytes_landed += length;
+  const bool in_slot = message.slots == 1;
+  std::uint64_t contiguous = length;
+  const std::byte* from = in_slot ? message.data : link.reader.payload(0, contiguous);
+  const auto first = static_cast<std::uint32_t>(std::min<std::uint64_t>(length, contiguous));
+  if (into != nullptr) {
+    bool landed = write_bytes(*into, message.raddr + offset, from, first);
+    if (landed && first < length) {
+      landed =
+          write_bytes(*into, message.raddr + offset + first, link.reader.payload(first, contiguous), length - first);
+    }
+    if (!landed) refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::none);
+    return landed;
+  }
+  std::uint32_t skip = offset;
+  std::uint32_t done = 0;
+  for (std::uint32_t i = 0; i < receive->n_pieces && done != length; ++i) {
+    const LocalPiece& piece = receive->pieces[i];
+    if (skip >= piece.length_bytes) {
+      skip -= piece.length_bytes;
+      continue;
+    }
+    std::uint32_t room = std::min(length - done, piece.length_bytes - skip);
+    KeyFault why = KeyFault::none;
+    const Registration* place =
+        memory_.check(piece.lkey, qp.pd, piece.address + skip, room, STRAIT_NIC_LOCAL_WRITE, why);
+    while (place != nullptr && room != 0) {
+      const std::byte* part = in_slot ? message.data + done : link.reader.payload(done, contiguous);
+      const auto n = in_slot ? room : static_cast<std::uint32_t>(std::min<std::uint64_t>(room, contiguous));
+      if (!write_bytes(*place, piece.address + skip, part, n)) place = nullptr;
+      skip += n;
+      done += n;
+      room -= n;
+    }
+    if (place == nullptr) {
+      refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::local_protection);
+      return false;
+    }
+    skip = 0;
+  }
+  return true;
+}
+
+// Payload that is fetched from the requester's memory, straight to where it belongs: one copy.
+bool Engine::land_cross(QueuePair& qp, Link& link, const Slot& message, Registration* into,
+                        const ReceiveWork* receive) {
+  List far;
+  std::size_t n_far = 0;
+  if (!read_list(link, message, far, n_far) || message.length == 0) {
+    ++counts_.garbage;
+    refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
+    return false;
+  }
+  List near;
+  std::size_t n_near = 0;
+  bool through_port = false;
+  if (into != nullptr) {
+    through_port = into->bytes == nullptr;
+    if (!through_port) near[n_near++] = {into->at(message.raddr), message.length};
+  } else {
+    std::uint32_t left = message.length;
+    for (std::uint32_t i = 0; i < receive->n_pieces && left != 0; ++i) {
+      const LocalPiece& piece = receive->pieces[i];
+      const std::uint32_t n = std::min(left, piece.length_bytes);
+      KeyFault why = KeyFault::none;
+      const Registration* place = memory_.check(piece.lkey, qp.pd, piece.address, n, STRAIT_NIC_LOCAL_WRITE, why);
+      if (place == nullptr) {
+        refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::local_protection);
+        return false;
+      }
+      through_port = through_port || place->bytes == nullptr;
+      if (!through_port) near[n_near++] = {place->at(piece.address), n};
+      left -= n;
+    }
+  }
+  Status moved;
+  if (!through_port) {
+    moved =
+        sys::read_process(link.peer_pid, std::span(near.data(), n_near), std::span(far.data(), n_far), *config_.calls);
+  } else {
+    moved = fetch_through_port(link, message, into, receive, std::span(far.data(), n_far));
+  }
+  if (!moved) {
+    // The requester's list was wrong, or it unmapped its memory: its own fault, and nothing here is damaged.
+    refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::none, kVendorCopyFailed);
+    return false;
+  }
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  counts_.bytes_landed += message.length;
+  ++counts_.cross_copies;
+  return true;
+}
+
+// Memory without an address in this process: fetched in pieces and handed to its port.
+Status Engine::fetch_through_port(Link& link, const Slot& message, Registration* into, const ReceiveWork* receive,
+                                  std::span<const iovec> far) {
+  bounce_.resize(kBounceBytes);
+  std::uint32_t done = 0;
+  for (const iovec& piece : far) {
+    for (std::size_t at = 0; at < piece.iov_len; at += kBounceBytes) {
+      const std::size_t n = std::min(kBounceBytes, piece.iov_len - at);
+      const iovec near{bounce_.data(), n};
+      const iovec from{static_cast<char*>(piece.iov_base) + at, n};
+      STRAIT_CHECK(sys::read_process(link.peer_pid, std::span(&near, 1), std::span(&from, 1), *config_.calls));
+      if (into != nullptr) {
+        if (!write_bytes(*into, message.raddr + done, bounce_.data(), n))
+          return fail(Code::device, "a memory port refused a write");
+      } else {
+        std::uint32_t skip = done;
+        std::size_t written = 0;
+        for (std::uint32_t i = 0; i < receive->n_pieces && written != n; ++i) {
+          const LocalPiece& place = receive->pieces[i];
+          if (skip >= place.length_bytes) {
+            skip -= place.length_bytes;
+            continue;
+          }
+          const std::size_t room = std::min<std::size_t>(n - written, place.length_bytes - skip);
+          if (!write_bytes(*memory_.find(place.lkey), place.address + skip, bounce_.data() + written, room)) {
+            return fail(Code::device, "a memory port refused a write");
+          }
+          written += room;
+          skip = 0;
+        }
+      }
+      done += static_cast<std::uint32_t>(n);
+    }
+  }
+  return {};
+}
+
+void Engine::finish_payload(QueuePair& qp, const Arriving& what) {
+  const bool write = what.kind == Kind::write;
+  const bool imm = (what.flags & kHasImm) != 0;
+  const bool invalidate = (what.flags & kInvalidate) != 0;
+  if (invalidate) {
+    // The key named by the sender stops working for peers; the owner still frees it.
+    const std::uint32_t key = wire::be32::from_raw(what.imm_raw).value();
+    if (Registration* registration = memory_.find(key); registration != nullptr && registration->pd == qp.pd) {
+      registration->access &=
+          ~static_cast<std::uint32_t>(STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ | STRAIT_NIC_REMOTE_ATOMIC);
+    }
+  }
+  if (!write || imm) {
+    Completion completion;
+    completion.opcode = write        ? m::CqeOpcode::responder_write_imm
+                        : imm        ? m::CqeOpcode::responder_send_imm
+                        : invalidate ? m::CqeOpcode::responder_send_inval
+                                     : m::CqeOpcode::responder_send;
+    completion.byte_count = what.length;
+    completion.imm_raw = imm || invalidate ? what.imm_raw : 0;
+    completion.solicited = (what.flags & kSolicited) != 0;
+    write_receive_completion(qp, completion);
+  }
+  qp.arriving.active = false;
+  executed(qp);
+}
+
+void Engine::executed(QueuePair& qp) {
+  ++qp.msn_expected;
+  if (!qp.ack_due) {
+    qp.ack_due = true;
+    ack_due_.push_back(&qp);
+  }
+}
+
+void Engine::on_read(QueuePair& qp, Link& link, const Slot& message) {
+  Registration* from = nullptr;
+  if (message.length > m::kMaxMessageBytes) {
+    refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
+    return;
+  }
+  if (message.length != 0) {
+    KeyFault why = KeyFault::not_allowed;
+    from = (qp.access & STRAIT_NIC_REMOTE_READ) == 0
+               ? nullptr
+               : memory_.check(message.rkey, qp.pd, message.raddr, message.length, STRAIT_NIC_REMOTE_READ, why);
+    if (from == nullptr) {
+      refuse(qp, link, message.msn, m::Syndrome::remote_access, m::Syndrome::none, vendor_of(why));
+      return;
+    }
+  }
+  PendingAnswer reply{};
+  reply.local_qpn = qp.qpn;
+  reply.header.kind = static_cast<std::uint8_t>(Kind::read_data);
+  reply.header.msn = message.msn;
+  reply.header.length = message.length;
+  reply.header.rkey = message.rkey;
+  reply.header.raddr = message.raddr;
+  if ((message.flags & kCross) != 0 && from != nullptr && from->bytes != nullptr) {
+    List far;
+    std::size_t n_far = 0;
+    const iovec near{from->at(message.raddr), message.length};
+    if (!read_list(link, message, far, n_far)) {
+      ++counts_.garbage;
+      refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
+      return;
+    }
+    if (!sys::write_process(link.peer_pid, std::span(&near, 1), std::span(far.data(), n_far), *config_.calls)) {
+      refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::none, kVendorCopyFailed);
+      return;
+    }
+    reply.header.flags = kCross;
+    reply.header.raddr = 0;
+    ++counts_.cross_copies;
+  }
+  counts_.bytes_read += message.length;
+  executed(qp);
+  answer(link, reply);
+}
+
+void Engine::on_atomic(QueuePair& qp, Link& link, const Slot& message) {
+  const bool masked = (message.flags & kMasked) != 0;
+  const std::uint32_t width = message.length;
+  if ((width != 4 && width != 8) || message.slots != (masked ? 2 : 1) || message.raddr % width != 0) {
+    refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
+    return;
+  }
+  KeyFault why = KeyFault::not_allowed;
+  Registration* on = (qp.access & STRAIT_NIC_REMOTE_ATOMIC) == 0
+                         ? nullptr
+                         : memory_.check(message.rkey, qp.pd, message.raddr, width, STRAIT_NIC_REMOTE_ATOMIC, why);
+  if (on == nullptr) {
+    refuse(qp, link, message.msn, m::Syndrome::remote_access, m::Syndrome::none, vendor_of(why));
+    return;
+  }
+  // The address the program sees is aligned, but what it was registered at need not be.
+  if (on->bytes != nullptr && reinterpret_cast<std::uintptr_t>(on->at(message.raddr)) % width != 0) {
+    refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
+    return;
+  }
+  AtomicRequest request;
+  request.swap = (message.flags & kSwap) != 0;
+  request.width = width;
+  std::memcpy(&request.operand, message.data, 8);
+  std::memcpy(&request.compare, message.data + 8, 8);
+  if (masked) {
+    std::array<std::uint64_t, 2> masks;
+    link.reader.copy_payload(0, masks.data(), sizeof masks);
+    request.swap_mask = masks[0];
+    request.compare_mask = masks[1];
+  } else if (!request.swap) {
+    request.compare_mask = 0;
+  }
+  std::uint64_t old = 0;
+  if (!run_atomic(*on, message.raddr, request, old)) {
+    refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::none);
+    return;
+  }
+  ++counts_.atomics;
+  executed(qp);
+  PendingAnswer reply{};
+  reply.local_qpn = qp.qpn;
+  reply.header.kind = static_cast<std::uint8_t>(Kind::atomic_result);
+  reply.header.msn = message.msn;
+  reply.header.length = width;
+  std::memcpy(reply.header.data, &old, sizeof old);
+  answer(link, reply);
+}
+
+// A fatal answer: the peer's work request fails with it, and this side's queue pair goes into error too, as on
+// hardware.
+void Engine::refuse(QueuePair& qp, Link& link, std::uint32_t msn, m::Syndrome to_peer, m::Syndrome for_receive,
+                    std::uint8_t vendor) {
+  PendingAnswer reply{};
+  reply.local_qpn = qp.qpn;
+  reply.header.kind = static_cast<std::uint8_t>(Kind::nak);
+  reply.header.msn = msn;
+  reply.header.length = static_cast<std::uint32_t>(to_peer);
+  reply.header.imm_raw = vendor;
+  ++counts_.naks_sent;
+  answer(link, reply);
+  qp.arriving.active = false;
+  if (for_receive != m::Syndrome::none) {
+    Completion completion;
+    completion.opcode = m::CqeOpcode::responder_error;
+    completion.syndrome = for_receive;
+    write_receive_completion(qp, completion);
+  }
+  fail_queue(qp);
+}
+
+void Engine::answer(Link& link, const PendingAnswer& reply) {
+  PendingAnswer mine = reply;
+  if (link.answers.empty() && try_answer(link, mine)) {
+    link.ring();
+    return;
+  }
+  if (link.answers.size() >= kMaxAnswers) {
+    ++counts_.garbage;
+    link.dead = true;
+    return;
+  }
+  link.answers.push_back(mine);
+}
+
+// False: the ring is full and some of the answer is left.
+bool Engine::try_answer(Link& link, PendingAnswer& reply) {
+  QueuePair* qp = reply.local_qpn != 0 ? find_qp(reply.local_qpn) : nullptr;
+  if (reply.local_qpn != 0 && qp == nullptr) return true;  // destroyed meanwhile: nobody's answer any more
+  const bool data = static_cast<Kind>(reply.header.kind) == Kind::read_data && (reply.header.flags & kCross) == 0;
+  Registration* from = nullptr;
+  if (data && reply.header.length != 0) {
+    KeyFault why = KeyFault::none;
+    from =
+        memory_.check(reply.header.rkey, qp->pd, reply.header.raddr, reply.header.length, STRAIT_NIC_REMOTE_READ, why);
+    if (from == nullptr) {  // revoked while the answer waited
+      reply.header.kind = static_cast<std::uint8_t>(Kind::nak);
+      reply.header.length = static_cast<std::uint32_t>(m::Syndrome::remote_access);
+      reply.header.imm_raw = vendor_of(why);
+      return try_answer(link, reply);
+    }
+  }
+  do {
+    const std::uint32_t n = data ? std::min(reply.header.length - reply.sent_bytes, kRingPayloadBytes) : 0;
+    const bool in_slot = n <= kInSlotBytes;
+    const std::uint32_t slots = in_slot ? 1 : slots_with(n);
+    if (!link.writer.has_room(slots)) return false;
+    Slot& header = link.writer.header();
+    const Slot& told = reply.header;
+    header.kind = told.kind;
+    header.flags = told.flags;
+    header.pieces = 0;
+    header.msn = told.msn;
+    header.rkey = 0;
+    header.raddr = data ? reply.sent_bytes : told.raddr;
+    header.length = told.length;
+    header.imm_raw = told.imm_raw;
+    if (qp != nullptr) {
+      stamp(*qp, header);
+    } else {
+      header.to_qpn = told.to_qpn;
+      header.from_qpn = told.from_qpn;
+      header.ack = 0;
+    }
+    if (!data) {
+      std::memcpy(header.data, told.data, sizeof header.data);
+    } else if (n != 0) {
+      bool copied = true;
+      if (in_slot) {
+        copied = read_bytes(*from, told.raddr + reply.sent_bytes, header.data, n);
+      } else {
+        std::uint64_t contiguous = 0;
+        std::byte* to = link.writer.payload(0, contiguous);
+        const std::uint64_t first = std::min<std::uint64_t>(n, contiguous);
+        copied = read_bytes(*from, told.raddr + reply.sent_bytes, to, first);
+        if (copied && first < n) {
+          copied = read_bytes(*from, told.raddr + reply.sent_bytes + first,
+                              link.writer.payload(static_cast<std::uint32_t>(first), contiguous), n - first);
+        }
+      }
+      if (!copied) {
+        header.kind = static_cast<std::uint8_t>(Kind::nak);
+        header.length = static_cast<std::uint32_t>(m::Syndrome::remote_operation);
+        reply.sent_bytes = told.length - n;
+      }
+    }
+    reply.sent_bytes += n;
+    if (data && reply.sent_bytes < told.length) header.flags |= kMore;
+    link.writer.publish(slots);
+    ++counts_.messages_sent;
+  } while (data && reply.sent_bytes < reply.header.length);
+  return true;
+}
+
+void Engine::flush_answers(Link& link) {
+  while (!link.answers.empty() && try_answer(link, link.answers.front())) link.answers.pop_front();
+  link.ring();
+}
+
+// Acknowledgements wait one pass: a message that goes the other way meanwhile carries them for nothing.
+int Engine::flush_acks() {
+  int sent = 0;
+  for (QueuePair* qp : ack_now_) {
+    if (!qp->ack_due || qp->link == nullptr || qp->link->dead) continue;
+    if (!qp->link->writer.has_room(1)) {
+      ack_due_.push_back(qp);
+      continue;
+    }
+    Slot& header = qp->link->writer.header();
+    header.kind = static_cast<std::uint8_t>(Kind::ack);
+    header.flags = 0;
+    header.pieces = 0;
+    header.msn = 0;
+    header.to_qpn = qp->remote_qpn;
+    header.from_qpn = qp->qpn;
+    header.ack = qp->msn_expected;
+    qp->ack_due = false;
+    qp->link->writer.publish(1);
+    qp->link->ring();
+    ++counts_.acks_sent;
+    ++counts_.messages_sent;
+    ++sent;
+  }
+  ack_now_.clear();
+  return sent;
+}
+
+void Engine::write_receive_completion(QueuePair& qp, const Completion& completion) {
+  Completion mine = completion;
+  mine.qpn = qp.qpn;
+  mine.user_index = qp.user_index;
+  mine.wqe_counter = static_cast<std::uint16_t>(qp.receives_taken++);
+  post_completion(*qp.recv_cq, mine);
+}
+
+void Engine::post_completion(CompletionQueue& cq, const Completion& completion) {
+  if (!cq.write(completion)) {
+    ++counts_.completion_overruns;
+    return;
+  }
+  ++counts_.completions;
+  if (completion.syndrome != m::Syndrome::none) ++counts_.error_completions;
+}
+
+}  // namespace strait::soft::nic

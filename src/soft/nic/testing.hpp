@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// For the engine's tests: a queue pair with its own memory, and an encoder that shares nothing with device/.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <vector>
+
+#include "soft/nic/engine.hpp"
+
+namespace strait::soft::nic::testing {
+
+namespace m = wire::mlx5;
+
+struct Seg {  // one data segment
+  std::uint64_t addr;
+  std::uint32_t length;
+  std::uint32_t lkey;
+};
+
+struct Wqe {
+  m::Opcode opcode = m::Opcode::nop;
+  std::uint64_t raddr = 0;
+  std::uint32_t rkey = 0;
+  std::vector<Seg> data = {};
+  std::vector<std::byte> inlined = {};
+  std::uint8_t flags = m::kCompletionAlways;
+  std::uint32_t imm = 0;
+  std::uint8_t opmod = 0;
+  std::vector<std::uint64_t> atomic = {};  // big-endian 64-bit words of the atomic segments
+};
+
+struct Event {
+  m::CqeOpcode opcode;
+  std::uint16_t counter;
+  std::uint32_t bytes;
+  std::uint32_t imm;
+  m::Syndrome syndrome;
+  std::uint32_t qpn;
+  m::Opcode send_opcode;
+};
+
+inline void put32(std::byte* at, std::uint32_t v) {
+  for (int i = 0; i < 4; ++i) at[i] = static_cast<std::byte>(v >> (24 - 8 * i));
+}
+inline void put64(std::byte* at, std::uint64_t v) {
+  for (int i = 0; i < 8; ++i) at[i] = static_cast<std::byte>(v >> (56 - 8 * i));
+}
+inline std::uint32_t get32(const std::byte* at) {
+  std::uint32_t v = 0;
+  for (int i = 0; i < 4; ++i) v = v << 8 | static_cast<std::uint32_t>(at[i]);
+  return v;
+}
+
+// A queue pair with rings in memory of its own.
+class TestQueue {
+ public:
+  TestQueue(Engine& engine, std::uint32_t pd, std::uint32_t blocks = 64, std::uint32_t receives = 16,
+            std::uint32_t cqes = 128,
+            std::uint32_t access = STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ | STRAIT_NIC_REMOTE_ATOMIC,
+            std::uint32_t cqe_bytes = 64)
+      : engine_(engine), blocks_(blocks), receives_(receives), cqes_(cqes), cqe_bytes_(cqe_bytes) {
+    memory_ = std::make_unique<Storage[]>(blocks + receives + std::size_t{cqes} * cqe_bytes / 64 + 2);
+    sq_ = memory_[0].bytes;
+    rq_ = memory_[blocks].bytes;
+    cq_ = memory_[blocks + receives].bytes;
+    record_ = memory_[blocks + receives + std::size_t{cqes} * cqe_bytes / 64].bytes;
+    cq_record_ = record_ + 64;
+    std::memset(cq_, 0xff, std::size_t{cqes} * cqe_bytes);
+    strait_nic_cq_request cq{sizeof cq, cqes, cqe_bytes, 0, cq_, cq_record_};
+    cqn_ = engine.create_cq(cq).value();
+    strait_nic_qp_request qp{};
+    qp.struct_size = sizeof qp;
+    qp.pd = pd;
+    qp.sq_blocks = blocks;
+    qp.rq_entries = receives;
+    qp.rq_stride_log2 = 6;
+    qp.send_cqn = qp.recv_cqn = cqn_;
+    qp.user_index = 7;
+    qp.access = access;
+    qp.sq = sq_;
+    qp.rq = rq_;
+    qp.record = record_;
+    const strait_nic_qp made = engine.create_qp(qp).value();
+    qpn = made.qpn;
+    doorbell_ = static_cast<std::uint64_t*>(made.doorbell);
+  }
+  ~TestQueue() {
+    EXPECT_TRUE(engine_.destroy_qp(qpn));
+    EXPECT_TRUE(engine_.destroy_cq(cqn_));
+  }
+  TestQueue(const TestQueue&) = delete;
+  TestQueue& operator=(const TestQueue&) = delete;
+
+  Status connect(const strait_nic_address& to, std::uint32_t remote_qpn, std::int64_t answer_ns = 0,
+                 std::uint32_t rnr_retries = 7) {
+    strait_nic_connect_request request{};
+    request.struct_size = sizeof request;
+    request.remote_qpn = remote_qpn;
+    request.remote = to;
+    request.deadline_ns = 5'000'000'000;
+    request.ack_timeout_ns = answer_ns;
+    request.rnr_retries = rnr_retries;
+    request.rnr_wait_ns = 20'000;
+    return engine_.connect_qp(qpn, request);
+  }
+
+  // Writes the work request, not yet published. Returns its first block.
+  std::uint64_t write(const Wqe& wqe) {
+    std::vector<std::byte> bytes(16);
+    const auto segment = [&] {
+      bytes.resize(bytes.size() + 16);
+      return bytes.data() + bytes.size() - 16;
+    };
+    const bool remote =
+        wqe.opcode >= m::Opcode::rdma_write && wqe.opcode != m::Opcode::send && wqe.opcode != m::Opcode::send_imm;
+    if (remote) {
+      std::byte* at = segment();
+      put64(at, wqe.raddr);
+      put32(at + 8, wqe.rkey);
+    }
+    for (std::size_t i = 0; i < wqe.atomic.size(); i += 2) {
+      std::byte* at = segment();
+      put64(at, wqe.atomic[i]);
+      put64(at + 8, wqe.atomic[i + 1]);
+    }
+    if (!wqe.inlined.empty()) {
+      const std::size_t start = bytes.size();
+      bytes.resize(start + (4 + wqe.inlined.size() + 15) / 16 * 16);
+      put32(bytes.data() + start, 0x80000000u | static_cast<std::uint32_t>(wqe.inlined.size()));
+      std::memcpy(bytes.data() + start + 4, wqe.inlined.data(), wqe.inlined.size());
+    }
+    for (const Seg& seg : wqe.data) {
+      std::byte* at = segment();
+      put32(at, seg.length);
+      put32(at + 4, seg.lkey);
+      put64(at + 8, seg.addr);
+    }
+    put32(bytes.data(), std::uint32_t{wqe.opmod} << 24 | static_cast<std::uint32_t>(pi & 0xffff) << 8 |
+                            static_cast<std::uint32_t>(wqe.opcode));
+    put32(bytes.data() + 4, qpn << 8 | static_cast<std::uint32_t>(bytes.size() / 16));
+    bytes[11] = static_cast<std::byte>(wqe.flags);
+    std::memcpy(bytes.data() + 12, &wqe.imm, 4);
+    for (std::size_t i = 0; i < bytes.size(); ++i) sq_[(pi * 64 + i) % (std::size_t{blocks_} * 64)] = bytes[i];
+    const std::uint64_t first = pi;
+    last_ = first;
+    pi += (bytes.size() + 63) / 64;
+    return first;
+  }
+  void publish() {
+    std::uint32_t word = 0;
+    put32(reinterpret_cast<std::byte*>(&word), static_cast<std::uint32_t>(pi & 0xffff));
+    __atomic_store_n(reinterpret_cast<std::uint32_t*>(record_ + 4), word, __ATOMIC_RELEASE);
+    std::uint64_t bell = 0;
+    std::memcpy(&bell, sq_ + (last_ % blocks_) * 64, 8);
+    __atomic_store_n(doorbell_, bell, __ATOMIC_RELEASE);
+  }
+  std::uint64_t post(const Wqe& wqe) {
+    const std::uint64_t first = write(wqe);
+    publish();
+    engine_.drive(qpn);
+    return first;
+  }
+  void post_receive(const std::vector<Seg>& pieces) {
+    std::byte* at = rq_ + (ri % receives_) * 64;
+    for (const Seg& seg : pieces) {
+      put32(at, seg.length);
+      put32(at + 4, seg.lkey);
+      put64(at + 8, seg.addr);
+      at += 16;
+    }
+    if (pieces.size() < 4) {
+      put32(at, 0);
+      put32(at + 4, 0x100);
+      put64(at + 8, 0);
+    }
+    ++ri;
+    std::uint32_t word = 0;
+    put32(reinterpret_cast<std::byte*>(&word), static_cast<std::uint32_t>(ri & 0xffff));
+    __atomic_store_n(reinterpret_cast<std::uint32_t*>(record_), word, __ATOMIC_RELEASE);
+  }
+  std::optional<Event> poll() {
+    const std::byte* cqe = cq_ + (ci % cqes_) * cqe_bytes_ + cqe_bytes_ - 64;
+    const std::uint8_t own = __atomic_load_n(reinterpret_cast<const std::uint8_t*>(cqe + 63), __ATOMIC_ACQUIRE);
+    if (own >> 4 == 15 || (own & 1) != ((ci / cqes_) & 1)) return std::nullopt;
+    Event event{static_cast<m::CqeOpcode>(own >> 4),
+                static_cast<std::uint16_t>(get32(cqe + 60) >> 16),
+                get32(cqe + 44),
+                get32(cqe + 36),
+                (own >> 4) >= 13 ? static_cast<m::Syndrome>(cqe[55]) : m::Syndrome::none,
+                get32(cqe + 56) & 0xffffff,
+                static_cast<m::Opcode>(cqe[56])};
+    ++ci;
+    std::uint32_t word = 0;
+    put32(reinterpret_cast<std::byte*>(&word), static_cast<std::uint32_t>(ci & 0xffffff));
+    __atomic_store_n(reinterpret_cast<std::uint32_t*>(cq_record_), word, __ATOMIC_RELEASE);
+    return event;
+  }
+  std::byte* sq() { return sq_; }
+  std::byte* record() { return record_; }
+  std::uint64_t* doorbell() { return doorbell_; }
+
+  std::uint32_t qpn = 0;
+  std::uint64_t pi = 0;
+  std::uint64_t ri = 0;
+  std::uint64_t ci = 0;
+
+ private:
+  struct alignas(64) Storage {
+    std::byte bytes[64];
+  };
+  Engine& engine_;
+  std::uint32_t blocks_, receives_, cqes_, cqe_bytes_;
+  std::unique_ptr<Storage[]> memory_;
+  std::byte *sq_, *rq_, *cq_, *record_, *cq_record_;
+  std::uint32_t cqn_ = 0;
+  std::uint64_t* doorbell_ = nullptr;
+  std::uint64_t last_ = 0;
+};
+
+// Two engines, one queue pair each, connected.
+struct Pair {
+  explicit Pair(const EngineConfig& config = {}, std::uint32_t blocks = 64, std::int64_t answer_ns = 0,
+                std::uint32_t rnr_retries = 7) {
+    a = Engine::open(config).value();
+    b = Engine::open(config).value();
+    pd_a = a->alloc_pd();
+    pd_b = b->alloc_pd();
+    qa = std::make_unique<TestQueue>(*a, pd_a, blocks);
+    qb = std::make_unique<TestQueue>(*b, pd_b, blocks);
+    connect_both(answer_ns, rnr_retries);
+  }
+  void connect_both(std::int64_t answer_ns, std::uint32_t rnr_retries) {
+    // Both ends live on this thread: the passive one runs while the active one waits.
+    std::atomic<bool> stop{false};
+    std::thread other([&] {
+      while (!stop) {
+        for (int i = 0; i < 1100; ++i) b->drive(0);
+        std::this_thread::yield();
+      }
+    });
+    const Status first = qa->connect(b->address(), qb->qpn, answer_ns, rnr_retries);
+    stop = true;
+    other.join();
+    first.value();
+    qb->connect(a->address(), qa->qpn, answer_ns, rnr_retries).value();
+  }
+  std::uint32_t reg(Engine& engine, std::uint32_t pd, void* at, std::uint64_t n,
+                    std::uint32_t access = STRAIT_NIC_LOCAL_WRITE | STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ |
+                                           STRAIT_NIC_REMOTE_ATOMIC) {
+    strait_nic_mr_request request{};
+    request.struct_size = sizeof request;
+    request.pd = pd;
+    request.access = access;
+    request.fd = -1;
+    request.address = reinterpret_cast<std::uint64_t>(at);
+    request.length_bytes = n;
+    return engine.register_memory(request).value().lkey;
+  }
+  std::uint32_t reg_a(void* at, std::uint64_t n) { return reg(*a, pd_a, at, n); }
+  std::uint32_t reg_b(void* at, std::uint64_t n) { return reg(*b, pd_b, at, n); }
+
+  void drive(int times = 4) {
+    for (int i = 0; i < times; ++i) {
+      a->drive(0);
+      b->drive(0);
+    }
+  }
+  // Until the queue has a completion, or five seconds.
+  std::optional<Event> wait(TestQueue& queue) {
+    const auto deadline = sys::Deadline::after_ns(5'000'000'000);
+    while (!deadline.passed()) {
+      if (auto event = queue.poll()) return event;
+      drive(1);
+    }
+    return std::nullopt;
+  }
+
+  std::unique_ptr<Engine> a, b;
+  std::uint32_t pd_a = 0, pd_b = 0;
+  std::unique_ptr<TestQueue> qa, qb;
+};
+
+inline std::vector<std::byte> pattern(std::size_t n, unsigned seed) {
+  std::vector<std::byte> bytes(n);
+  std::uint32_t x = seed * 2654435761u + 1;
+  for (auto& byte : bytes) {
+    x = x * 1664525u + 1013904223u;
+    byte = static_cast<std::byte>(x >> 24);
+  }
+  return bytes;
+}
+
+inline std::uint64_t address_of(const void* at) {
+  return reinterpret_cast<std::uint64_t>(at);
+}
+
+}  // namespace strait::soft::nic::testing
