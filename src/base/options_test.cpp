@@ -100,7 +100,7 @@ TEST(Options, RefusesEveryWrongValue) {
                                             {"retries", "0x3"},
                                             {"retries", "3.0"},
                                             {"lane_depth", "0"},
-                                            {"lane_depth", "32769"},
+                                            {"lane_depth", "8193"},
                                             {"progress", ""},
                                             {"progress", "Thread"},
                                             {"progress", "thread|caller"},

@@ -62,7 +62,7 @@ def options():
         "wrong": "STRAIT_PROGRESS=magic",
         "choice": "STRAIT_PROGRESS=eventfd\nSTRAIT_CARRIER=grant",
         "flags": "+allow_staging=yes\nSTRAIT_ACCELERATOR_EXPORT=off",
-        "range": "STRAIT_LANE_DEPTH=32768\n+rnr_retries=8",
+        "range": "STRAIT_LANE_DEPTH=8192\n+rnr_retries=8",
         "secret": "STRAIT_SECRET=a=b c\n+plugins=/a:/b",
         "odd": "STRAIT_\n=\n+\n+=\nSTRAIT_LOG",
     }
