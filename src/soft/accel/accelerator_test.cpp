@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <thread>
 #include <vector>
 
@@ -73,6 +75,38 @@ TEST_F(AcceleratorTest, NeighboursDoNotTouch) {
   const std::uint64_t first = make(4096);
   const std::uint64_t second = make(4096);
   EXPECT_GE(second, first + 2 * 4096) << "one past the end must not be the next allocation";
+}
+
+// Against a plain list, while allocations of many sizes come and go.
+TEST_F(AcceleratorTest, ManyAllocationsAreFoundByEveryEdge) {
+  std::map<std::uint64_t, std::uint64_t> live;
+  std::uint32_t state = 7;
+  const auto random = [&state] { return (state = state * 1664525u + 1013904223u) >> 8; };
+  const auto check_all = [&] {
+    for (const auto& [base, n] : live) {
+      strait_claim claim{};
+      for (const std::uint64_t address : {base, base + n / 2, base + n - 1}) {
+        ASSERT_TRUE(soft_->classify(address, claim));
+        ASSERT_EQ(claim.base, base);
+        ASSERT_EQ(claim.length_bytes, n);
+      }
+      ASSERT_FALSE(soft_->classify(base + n, claim));
+      ASSERT_FALSE(soft_->classify(base - 1, claim));
+    }
+  };
+  for (int turn = 0; turn < 400; ++turn) {
+    if (live.size() > 60 || (!live.empty() && random() % 3 == 0)) {
+      const auto victim = std::next(live.begin(), random() % live.size());
+      ASSERT_TRUE(soft_->free(victim->first));
+      live.erase(victim);
+    } else {
+      const std::uint64_t n = 1 + random() % 150'000;
+      live.emplace(make(n), n);
+    }
+    if (turn % 20 == 0) check_all();
+  }
+  check_all();
+  EXPECT_EQ(count(*soft_, "live_allocations"), live.size());
 }
 
 TEST_F(AcceleratorTest, AReusedAddressHasANewIdentity) {
