@@ -13,10 +13,9 @@ strait_arrows(export      buffer sys base result plugin)
 strait_arrows(keys        export buffer sys base result plugin)
 strait_arrows(plan        base result)  # pure: sees capability records, asks nobody
 strait_arrows(rendezvous  keys sys base result)
-strait_arrows(rail        rail_mlx5 device wire sys base result plugin)
-strait_arrows(rail_mlx5   device wire sys base result plugin)
-strait_arrows(post        plan keys export buffer rail rail_mlx5 device wire sys base result plugin)
-strait_arrows(node        post rendezvous plan keys export buffer rail rail_mlx5 device wire sys base result plugin api)
+strait_arrows(rail        device wire sys base result plugin)
+strait_arrows(post        plan keys export buffer rail device wire sys base result plugin)
+strait_arrows(node        post rendezvous plan keys export buffer rail device wire sys base result plugin api)
 # The far side shares formats and system calls with the library, never its code.
 strait_arrows(soft_accel  wire sys base result plugin)
 strait_arrows(soft_nic    wire sys base result plugin)
