@@ -190,6 +190,9 @@ typedef struct strait_lane strait_lane;
 typedef struct strait_lane_options {
   uint32_t struct_size;
   uint32_t depth; /* operations in flight, power of two; 0: option `lane_depth` */
+  /* 0 or 1: the NIC reports every operation. n: only every n-th by itself, the others when they are waited for or
+   * flushed; saves completions when many operations are posted and few are waited for. */
+  uint32_t signal_every;
 } strait_lane_options;
 
 /* A queue of its own to the peer, used by one thread and without a lock. `options` may be null. */

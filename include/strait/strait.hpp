@@ -8,9 +8,9 @@
 //   auto target = peer.lookup("kv/0").value();
 //   auto done   = peer.put(region.all(), target.at(0), {.signal = 0}).wait(2s);
 //
-// Owners (Node, Memory, Region, Published, Peer, Lane) move and do not copy; a Node must outlive what came from it. Target
-// and Ticket are values. Posting calls return an Operation, which carries the error if posting failed, so that one check
-// at wait() is enough. Threads: see c.h.
+// Owners (Node, Memory, Region, Published, Peer, Lane) move and do not copy; a Node must outlive what came from it.
+// Target and Ticket are values. Posting calls return an Operation, which carries the error if posting failed, so that
+// one check at wait() is enough. Threads: see c.h.
 #pragma once
 
 #include <chrono>
@@ -39,7 +39,9 @@ enum Access : std::uint32_t {
   remote_write = STRAIT_REMOTE_WRITE,
   remote_atomic = STRAIT_REMOTE_ATOMIC,
 };
-constexpr Access operator|(Access a, Access b) { return static_cast<Access>(std::uint32_t{a} | std::uint32_t{b}); }
+constexpr Access operator|(Access a, Access b) {
+  return static_cast<Access>(std::uint32_t{a} | std::uint32_t{b});
+}
 inline constexpr Access all = remote_read | remote_write | remote_atomic;
 }  // namespace access
 
@@ -70,7 +72,9 @@ template <class Handle, void (*Release)(Handle*)>
 struct Releaser {
   void operator()(Handle* handle) const { Release(handle); }
 };
-inline void free_memory(strait_memory* memory) { strait_memory_free(memory, nullptr); }
+inline void free_memory(strait_memory* memory) {
+  strait_memory_free(memory, nullptr);
+}
 
 template <class Handle, void (*Release)(Handle*)>
 using Owner = std::unique_ptr<Handle, Releaser<Handle, Release>>;
@@ -120,7 +124,8 @@ class Signal {
   Result<std::uint64_t> wait_until_at_least(std::uint64_t at_least, Duration timeout = kDefaultDeadline) {
     detail::Catch caught;
     std::uint64_t value = 0;
-    if (strait_signal_wait(region_, index_, at_least, timeout.count(), &value, caught.out()) != STRAIT_OK) return caught.error();
+    if (strait_signal_wait(region_, index_, at_least, timeout.count(), &value, caught.out()) != STRAIT_OK)
+      return caught.error();
     return value;
   }
 
@@ -134,7 +139,8 @@ struct Ticket {
   strait_ticket raw{};
   [[nodiscard]] std::span<const std::uint8_t> bytes() const { return raw.bytes; }
   static Result<Ticket> from(std::span<const std::uint8_t> bytes) {
-    if (bytes.size() != STRAIT_TICKET_BYTES) return Error{Code::invalid, 0, 0, "a ticket has 128 bytes, not " + std::to_string(bytes.size()), {}};
+    if (bytes.size() != STRAIT_TICKET_BYTES)
+      return Error{Code::invalid, 0, 0, "a ticket has 128 bytes, not " + std::to_string(bytes.size()), {}};
     Ticket ticket;
     std::memcpy(ticket.raw.bytes, bytes.data(), bytes.size());
     return ticket;
@@ -202,9 +208,9 @@ class Target {
 
 struct Done {
   std::uint64_t bytes = 0;
-  std::uint64_t value = 0;            // atomics: what was there before
-  std::optional<std::uint32_t> imm;   // receive: the sender's immediate
-  std::string path;                   // which way the bytes went
+  std::uint64_t value = 0;           // atomics: what was there before
+  std::optional<std::uint32_t> imm;  // receive: the sender's immediate
+  std::string path;                  // which way the bytes went
 };
 
 // An operation in flight. Dropping it detaches it; it never cancels.
@@ -225,7 +231,8 @@ class [[nodiscard]] Operation {
 
   // Timeout: the operation goes on, keeps its memory, and can be waited for again.
   Result<Done> wait(Duration timeout = kDefaultDeadline) {
-    return finish([&](strait_done* done, strait_error* error) { return strait_wait(&raw_, timeout.count(), done, error); });
+    return finish(
+        [&](strait_done* done, strait_error* error) { return strait_wait(&raw_, timeout.count(), done, error); });
   }
   // Code::again while it is in flight.
   Result<Done> test() {
@@ -241,7 +248,8 @@ class [[nodiscard]] Operation {
   template <class Ask>
   Result<Done> finish(Ask ask) {
     if (error_) return *error_;
-    if (raw_.lane == nullptr) return Error{Code::invalid, 0, 0, "this operation was already waited for or detached", {}};
+    if (raw_.lane == nullptr)
+      return Error{Code::invalid, 0, 0, "this operation was already waited for or detached", {}};
     strait_lane* lane = raw_.lane;
     strait_done raw{};
     raw.struct_size = sizeof raw;
@@ -284,47 +292,53 @@ struct Item {
 class Poster {
  public:
   Operation put(const Slice& from, const Place& to, const OpOptions& options = {}) {
-    return post([&](const strait_op_options* o, strait_op* out, strait_error* e) {
-      return strait_put(lane_, &from.raw, &to.target, to.offset, o, out, e);
-    }, options);
+    return post([&](const strait_op_options* o, strait_op* out,
+                    strait_error* e) { return strait_put(lane_, &from.raw, &to.target, to.offset, o, out, e); },
+                options);
   }
   Operation get(const Slice& into, const Place& from, const OpOptions& options = {}) {
-    return post([&](const strait_op_options* o, strait_op* out, strait_error* e) {
-      return strait_get(lane_, &into.raw, &from.target, from.offset, o, out, e);
-    }, options);
+    return post([&](const strait_op_options* o, strait_op* out,
+                    strait_error* e) { return strait_get(lane_, &into.raw, &from.target, from.offset, o, out, e); },
+                options);
   }
   Operation fetch_add(const Place& at, std::uint64_t add, const OpOptions& options = {}) {
-    return post([&](const strait_op_options* o, strait_op* out, strait_error* e) {
-      return strait_fetch_add(lane_, &at.target, at.offset, add, o, out, e);
-    }, options);
+    return post([&](const strait_op_options* o, strait_op* out,
+                    strait_error* e) { return strait_fetch_add(lane_, &at.target, at.offset, add, o, out, e); },
+                options);
   }
-  Operation compare_swap(const Place& at, std::uint64_t expected, std::uint64_t desired, const OpOptions& options = {}) {
-    return post([&](const strait_op_options* o, strait_op* out, strait_error* e) {
-      return strait_compare_swap(lane_, &at.target, at.offset, expected, desired, o, out, e);
-    }, options);
+  Operation compare_swap(const Place& at, std::uint64_t expected, std::uint64_t desired,
+                         const OpOptions& options = {}) {
+    return post(
+        [&](const strait_op_options* o, strait_op* out, strait_error* e) {
+          return strait_compare_swap(lane_, &at.target, at.offset, expected, desired, o, out, e);
+        },
+        options);
   }
   Operation send(const Slice& from, const OpOptions& options = {}) {
-    return post([&](const strait_op_options* o, strait_op* out, strait_error* e) {
-      return strait_send(lane_, &from.raw, o, out, e);
-    }, options);
+    return post([&](const strait_op_options* o, strait_op* out,
+                    strait_error* e) { return strait_send(lane_, &from.raw, o, out, e); },
+                options);
   }
   Operation receive(const Slice& into) {
-    return post([&](const strait_op_options*, strait_op* out, strait_error* e) {
-      return strait_receive(lane_, &into.raw, out, e);
-    }, {});
+    return post([&](const strait_op_options*, strait_op* out,
+                    strait_error* e) { return strait_receive(lane_, &into.raw, out, e); },
+                {});
   }
   Operation receive_imm() {  // only the immediate of a put
-    return post([&](const strait_op_options*, strait_op* out, strait_error* e) {
-      return strait_receive(lane_, nullptr, out, e);
-    }, {});
+    return post([&](const strait_op_options*, strait_op* out,
+                    strait_error* e) { return strait_receive(lane_, nullptr, out, e); },
+                {});
   }
   Operation batch(std::span<const Item> items, const OpOptions& options = {}) {
     std::vector<strait_item> raw;
     raw.reserve(items.size());
-    for (const Item& item : items) raw.push_back({item.kind, 0, item.local.raw, &item.remote.target, item.remote.offset});
-    return post([&](const strait_op_options* o, strait_op* out, strait_error* e) {
-      return strait_batch(lane_, raw.data(), static_cast<std::uint32_t>(raw.size()), o, out, e);
-    }, options);
+    for (const Item& item : items)
+      raw.push_back({item.kind, 0, item.local.raw, &item.remote.target, item.remote.offset});
+    return post(
+        [&](const strait_op_options* o, strait_op* out, strait_error* e) {
+          return strait_batch(lane_, raw.data(), static_cast<std::uint32_t>(raw.size()), o, out, e);
+        },
+        options);
   }
   Status flush(Duration timeout = kDefaultDeadline) {
     detail::Catch caught;
@@ -367,20 +381,22 @@ class Peer : public Poster {
     detail::Catch caught;
     strait_target target{};
     target.struct_size = sizeof target;
-    if (strait_lookup(raw_.get(), name.c_str(), timeout.count(), &target, caught.out()) != STRAIT_OK) return caught.error();
+    if (strait_lookup(raw_.get(), name.c_str(), timeout.count(), &target, caught.out()) != STRAIT_OK)
+      return caught.error();
     return Target(target);
   }
   Result<Target> redeem(const Ticket& ticket, Duration timeout = kDefaultDeadline) {
     detail::Catch caught;
     strait_target target{};
     target.struct_size = sizeof target;
-    if (strait_redeem(raw_.get(), &ticket.raw, timeout.count(), &target, caught.out()) != STRAIT_OK) return caught.error();
+    if (strait_redeem(raw_.get(), &ticket.raw, timeout.count(), &target, caught.out()) != STRAIT_OK)
+      return caught.error();
     return Target(target);
   }
-  // `depth`: operations in flight; 0 takes the Node's option.
-  Result<Lane> lane(std::uint32_t depth = 0, Duration timeout = kDefaultDeadline) {
+  // `depth`: operations in flight; 0 takes the Node's option. `signal_every`: see strait_lane_options.
+  Result<Lane> lane(std::uint32_t depth = 0, Duration timeout = kDefaultDeadline, std::uint32_t signal_every = 1) {
     detail::Catch caught;
-    strait_lane_options options{sizeof options, depth};
+    strait_lane_options options{sizeof options, depth, signal_every};
     strait_lane* raw = nullptr;
     if (strait_lane_open(raw_.get(), &options, timeout.count(), &raw, caught.out()) != STRAIT_OK) return caught.error();
     return Lane(raw);
@@ -434,7 +450,8 @@ class Node {
   Result<Memory> allocate(std::uint64_t length, const AllocateOptions& options = {}) {
     detail::Catch caught;
     strait_memory* memory = nullptr;
-    if (strait_allocate(raw_.get(), length, options.near.c_str(), &memory, caught.out()) != STRAIT_OK) return caught.error();
+    if (strait_allocate(raw_.get(), length, options.near.c_str(), &memory, caught.out()) != STRAIT_OK)
+      return caught.error();
     return Memory(memory);
   }
   // Host or accelerator memory: found out, never declared. The caller keeps ownership.
@@ -444,7 +461,9 @@ class Node {
     if (strait_share(raw_.get(), address, length, rights, &region, caught.out()) != STRAIT_OK) return caught.error();
     return Region(region);
   }
-  Result<Region> share(const Memory& memory, access::Access rights) { return share(memory.data(), memory.size(), rights); }
+  Result<Region> share(const Memory& memory, access::Access rights) {
+    return share(memory.data(), memory.size(), rights);
+  }
   Status copy(void* to, const void* from, std::uint64_t length, Duration timeout = kDefaultDeadline) {
     detail::Catch caught;
     if (strait_copy(raw_.get(), to, from, length, timeout.count(), caught.out()) != STRAIT_OK) return caught.error();
@@ -453,13 +472,15 @@ class Node {
   Result<Published> publish(const std::string& name, const Region& region) {
     detail::Catch caught;
     strait_published* published = nullptr;
-    if (strait_publish(raw_.get(), name.c_str(), region.raw(), &published, caught.out()) != STRAIT_OK) return caught.error();
+    if (strait_publish(raw_.get(), name.c_str(), region.raw(), &published, caught.out()) != STRAIT_OK)
+      return caught.error();
     return Published(published);
   }
   Result<Peer> connect(const std::string& address, const ConnectOptions& options = {}) {
     detail::Catch caught;
     strait_peer* peer = nullptr;
-    if (strait_connect(raw_.get(), address.c_str(), options.deadline.count(), &peer, caught.out()) != STRAIT_OK) return caught.error();
+    if (strait_connect(raw_.get(), address.c_str(), options.deadline.count(), &peer, caught.out()) != STRAIT_OK)
+      return caught.error();
     return Peer(peer);
   }
   Result<Peer> accept(Duration timeout = kDefaultDeadline) {

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// C ABI: posting. The path of an operation: two or three checks, the ring, the doorbell; sentences only when refused.
+#include <cstring>
+
+#include "node/answer.hpp"
+#include "node/core.hpp"
+#include "node/lane.hpp"
+#include "node/local.hpp"
+
+using namespace strait;
+using namespace strait::node;
+
+namespace {
+
+constexpr std::uint32_t kKnownFlags = STRAIT_REQUIRE_ZERO_COPY | STRAIT_FENCE | STRAIT_WITH_IMM | STRAIT_WITH_SIGNAL;
+
+// The options of a post, read only if there are any.
+Status read_options(const strait_op_options& options, const strait_target* target, std::uint32_t allowed,
+                    post::Extras& out) {
+  if (options.struct_size < sizeof(strait_op_options))
+    return fail(Code::invalid, "strait_op_options.struct_size is {}, not {}", options.struct_size, sizeof options);
+  if ((options.flags & ~kKnownFlags) != 0)
+    return fail(Code::invalid, "the operation has flags strait does not know ({:#x})", options.flags & ~kKnownFlags);
+  if ((options.flags & ~allowed) != 0)
+    return fail(Code::invalid, "this operation takes no {}",
+                (options.flags & ~allowed & STRAIT_WITH_IMM) != 0 ? "immediate" : "signal");
+  out.fence = (options.flags & STRAIT_FENCE) != 0;
+  out.with_imm = (options.flags & STRAIT_WITH_IMM) != 0;
+  out.imm = options.imm;
+  if ((options.flags & STRAIT_WITH_SIGNAL) == 0) return {};
+  if (options.signal >= STRAIT_SIGNALS)
+    return fail(Code::invalid, "signal {} does not exist: a region has signals 0 to {}", options.signal,
+                STRAIT_SIGNALS - 1);
+  if (target->signal_address == 0)
+    return fail(Code::denied, "the target has no signals: it was not shared (or its ticket not issued) for writing");
+  out.with_signal = true;
+  out.signal = {target->signal_address + options.signal * sizeof(std::uint64_t), target->signal_rkey};
+  out.signal_add = options.signal_add;
+  return {};
+}
+
+bool target_allows(const strait_target& target, std::uint64_t offset, std::uint64_t length_bytes, std::uint32_t right) {
+  return offset <= target.length_bytes && length_bytes <= target.length_bytes - offset &&
+         (target.access & right) == right;
+}
+
+std::int32_t refuse_target(strait_error* error, const strait_target& target, std::uint64_t offset,
+                           std::uint64_t length_bytes, std::uint32_t right) {
+  if ((target.access & right) != right) {
+    const char* const name = right == STRAIT_REMOTE_WRITE ? "write" : right == STRAIT_REMOTE_READ ? "read" : "atomic";
+    return answer(error, with_remedy(fail(Code::denied, "the target was not shared for remote {}", name),
+                                     fmt::format("let its owner share it with remote_{}", name)));
+  }
+  return answer(error, fail(Code::invalid, "{} bytes at offset {} are outside the target of {} bytes", length_bytes,
+                            offset, target.length_bytes));
+}
+
+// Everything common to the posting calls: `post(extras, id)` runs with the lane in use.
+template <class Post>
+std::int32_t post_on(strait_lane* lane, post::Kind kind, strait_op* out, strait_error* error, Post post) noexcept {
+  try {
+    std::uint64_t id = 0;
+    post::Posted posted;
+    {
+      const Using use(*lane);
+      posted = post(id);
+    }
+    if (posted != post::Posted::ok) [[unlikely]]
+      return answer(error, why_refused(*lane, posted, kind));
+    out->lane = lane;
+    out->id = id;
+    return STRAIT_OK;
+  } catch (...) {
+    return answer_exception(error);
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+std::int32_t strait_put(strait_lane* lane, const strait_slice* from, const strait_target* to, std::uint64_t to_offset,
+                        const strait_op_options* options, strait_op* out, strait_error* error) {
+  if (lane == nullptr || from == nullptr || from->region == nullptr || to == nullptr || out == nullptr) [[unlikely]]
+    return answer_null(error, "lane, slice, region, target or operation");
+  if (!lane_usable(*lane)) [[unlikely]]
+    return answer(error, why_unusable(*lane));
+  if (!target_allows(*to, to_offset, from->length_bytes, STRAIT_REMOTE_WRITE)) [[unlikely]]
+    return refuse_target(error, *to, to_offset, from->length_bytes, STRAIT_REMOTE_WRITE);
+  if (!slice_good(*from)) [[unlikely]]
+    return answer(error, why_slice_bad(*from));
+  post::Extras extras;
+  if (options != nullptr && options->flags != 0) {
+    if (const Status read = read_options(*options, to, kKnownFlags, extras); !read) return answer(error, read.error());
+  }
+  post::Local local = local_of(*from);
+  if (from->region->staged) [[unlikely]] {
+    if (const Status filled = stage_out(*from, options); !filled) return answer(error, filled.error());
+  }
+  return post_on(lane, post::Kind::put, out, error, [&](std::uint64_t& id) {
+    return lane->core.put(local, {to->address + to_offset, to->rkey}, extras, id);
+  });
+}
+
+std::int32_t strait_get(strait_lane* lane, const strait_slice* into, const strait_target* from,
+                        std::uint64_t from_offset, const strait_op_options* options, strait_op* out,
+                        strait_error* error) {
+  if (lane == nullptr || into == nullptr || into->region == nullptr || from == nullptr || out == nullptr)
+    return answer_null(error, "lane, slice, region, target or operation");
+  if (!lane_usable(*lane)) return answer(error, why_unusable(*lane));
+  if (!target_allows(*from, from_offset, into->length_bytes, STRAIT_REMOTE_READ))
+    return refuse_target(error, *from, from_offset, into->length_bytes, STRAIT_REMOTE_READ);
+  if (!slice_good(*into)) return answer(error, why_slice_bad(*into));
+  if (!into->region->writable) return answer(error, fail(Code::invalid, "the destination is mapped read-only"));
+  post::Extras extras;
+  if (options != nullptr && options->flags != 0) {
+    if (const Status read = read_options(*options, from, STRAIT_REQUIRE_ZERO_COPY | STRAIT_FENCE, extras); !read)
+      return answer(error, read.error());
+  }
+  post::Local local = local_of(*into);
+  if (into->region->staged) {
+    if (const Status allowed = may_stage(*into, options); !allowed) return answer(error, allowed.error());
+    local.unstage = true;
+  }
+  return post_on(lane, post::Kind::get, out, error, [&](std::uint64_t& id) {
+    return lane->core.get(local, {from->address + from_offset, from->rkey}, extras, id);
+  });
+}
+
+static std::int32_t atomic(post::Kind kind, strait_lane* lane, const strait_target* at, std::uint64_t offset,
+                           std::uint64_t operand, std::uint64_t compare, const strait_op_options* options,
+                           strait_op* out, strait_error* error) {
+  if (lane == nullptr || at == nullptr || out == nullptr) return answer_null(error, "lane, target or operation");
+  if (!lane_usable(*lane)) return answer(error, why_unusable(*lane));
+  if (!target_allows(*at, offset, 8, STRAIT_REMOTE_ATOMIC))
+    return refuse_target(error, *at, offset, 8, STRAIT_REMOTE_ATOMIC);
+  const device::Remote place{at->address + offset, at->rkey};
+  if (place.addr % 8 != 0) {
+    return answer(error, fail(Code::invalid,
+                              "atomics work on 8 bytes at an 8-byte aligned place; offset {} of the target is at {:#x}",
+                              offset, place.addr));
+  }
+  post::Extras extras;
+  if (options != nullptr && options->flags != 0) {
+    if (const Status read = read_options(*options, at, STRAIT_REQUIRE_ZERO_COPY | STRAIT_FENCE, extras); !read)
+      return answer(error, read.error());
+  }
+  return post_on(lane, kind, out, error,
+                 [&](std::uint64_t& id) { return lane->core.atomic(kind, place, operand, compare, extras.fence, id); });
+}
+
+std::int32_t strait_fetch_add(strait_lane* lane, const strait_target* at, std::uint64_t offset, std::uint64_t add,
+                              const strait_op_options* options, strait_op* out, strait_error* error) {
+  return atomic(post::Kind::fetch_add, lane, at, offset, add, 0, options, out, error);
+}
+
+std::int32_t strait_compare_swap(strait_lane* lane, const strait_target* at, std::uint64_t offset,
+                                 std::uint64_t expected, std::uint64_t desired, const strait_op_options* options,
+                                 strait_op* out, strait_error* error) {
+  return atomic(post::Kind::compare_swap, lane, at, offset, desired, expected, options, out, error);
+}
+
+std::int32_t strait_send(strait_lane* lane, const strait_slice* from, const strait_op_options* options, strait_op* out,
+                         strait_error* error) {
+  if (lane == nullptr || from == nullptr || from->region == nullptr || out == nullptr)
+    return answer_null(error, "lane, slice, region or operation");
+  if (!lane_usable(*lane)) return answer(error, why_unusable(*lane));
+  if (!slice_good(*from)) return answer(error, why_slice_bad(*from));
+  post::Extras extras;
+  if (options != nullptr && options->flags != 0) {
+    if (const Status read = read_options(*options, nullptr, kKnownFlags & ~STRAIT_WITH_SIGNAL, extras); !read)
+      return answer(error, read.error());
+  }
+  const post::Local local = local_of(*from);
+  if (from->region->staged) {
+    if (const Status filled = stage_out(*from, options); !filled) return answer(error, filled.error());
+  }
+  return post_on(lane, post::Kind::send, out, error,
+                 [&](std::uint64_t& id) { return lane->core.send(local, extras, id); });
+}
+
+std::int32_t strait_receive(strait_lane* lane, const strait_slice* into, strait_op* out, strait_error* error) {
+  if (lane == nullptr || out == nullptr) return answer_null(error, "lane or operation");
+  if (!lane_usable(*lane)) return answer(error, why_unusable(*lane));
+  post::Local local;
+  if (into != nullptr) {
+    if (into->region == nullptr) return answer_null(error, "the slice's region");
+    if (!slice_good(*into)) return answer(error, why_slice_bad(*into));
+    if (!into->region->writable) return answer(error, fail(Code::invalid, "the destination is mapped read-only"));
+    local = local_of(*into);
+    local.unstage = into->region->staged;
+  }
+  return post_on(lane, post::Kind::receive, out, error,
+                 [&](std::uint64_t& id) { return lane->core.receive(local, id); });
+}
+
+std::int32_t strait_batch(strait_lane* lane, const strait_item* items, std::uint32_t n_items,
+                          const strait_op_options* options, strait_op* out, strait_error* error) {
+  if (lane == nullptr || items == nullptr || out == nullptr) return answer_null(error, "lane, items or operation");
+  if (!lane_usable(*lane)) return answer(error, why_unusable(*lane));
+  if (n_items == 0) return answer(error, fail(Code::invalid, "a batch has at least one item"));
+  try {
+    std::vector<post::BatchItem> batch;
+    batch.reserve(n_items);
+    for (std::uint32_t i = 0; i < n_items; ++i) {
+      const strait_item& item = items[i];
+      if (item.kind != STRAIT_PUT && item.kind != STRAIT_GET)
+        return answer(error, fail(Code::invalid, "item {} of the batch is neither a put nor a get", i));
+      if (item.local.region == nullptr || item.remote == nullptr)
+        return answer_null(error, "an item's region or target");
+      const bool put = item.kind == STRAIT_PUT;
+      const std::uint32_t right = put ? STRAIT_REMOTE_WRITE : STRAIT_REMOTE_READ;
+      if (!target_allows(*item.remote, item.remote_offset, item.local.length_bytes, right)) {
+        return refuse_target(error, *item.remote, item.remote_offset, item.local.length_bytes, right);
+      }
+      if (!slice_good(item.local)) return answer(error, why_slice_bad(item.local));
+      if (!put && !item.local.region->writable)
+        return answer(error, fail(Code::invalid, "the destination of item {} is mapped read-only", i));
+      post::BatchItem& next = batch.emplace_back();
+      next.kind = put ? post::Kind::put : post::Kind::get;
+      next.local = local_of(item.local);
+      next.remote = {item.remote->address + item.remote_offset, item.remote->rkey};
+      if (!item.local.region->staged) continue;
+      if (const Status staged = put ? stage_out(item.local, options) : may_stage(item.local, options); !staged)
+        return answer(error, staged.error());
+      next.local.unstage = !put;
+    }
+    post::Extras extras;
+    if (options != nullptr && options->flags != 0) {
+      const std::uint32_t allowed =
+          items[n_items - 1].kind == STRAIT_PUT ? kKnownFlags : kKnownFlags & ~(STRAIT_WITH_IMM | STRAIT_WITH_SIGNAL);
+      if (const Status read = read_options(*options, items[n_items - 1].remote, allowed, extras); !read)
+        return answer(error, read.error());
+    }
+    return post_on(lane, post::Kind::batch, out, error,
+                   [&](std::uint64_t& id) { return lane->core.batch(batch, extras, id); });
+  } catch (...) {
+    return answer_exception(error);
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening and closing a Node.
+#include "node/core.hpp"
+
+#include <algorithm>
+
+#include "node/incoming.hpp"
+#include "node/lane.hpp"
+#include "node/peer.hpp"
+#include "sys/host.hpp"
+
+namespace strait::node {
+
+Result<std::shared_ptr<Core>> Core::open(Options options, Log log) {
+  auto core = std::make_shared<Core>();
+  core->options_ = std::move(options);
+  core->settings_ = Settings::from(core->options_);
+  core->log_ = std::move(log);
+  core->warnings_ = core->options_.warnings();
+  for (const std::string& warning : core->warnings_) core->log_.write(Level::warn, "{}", warning);
+  STRAIT_TRY(core->id_, keys::new_node_id());
+  STRAIT_TRY(core->ticket_key_, keys::new_ticket_key());
+  core->host_ = sys::host_id();
+
+  rendezvous::ServiceSettings service;
+  STRAIT_TRY(service.at, sys::parse_endpoint(core->options_.text("listen")));
+  STRAIT_TRY(core->secret_, rendezvous::find_secret(core->options_.text("secret"), core->options_.text("secret_file")));
+  service.secret = core->secret_;
+  STRAIT_CHECK(core->open_devices());
+  STRAIT_TRY(core->progress_, Progress::start(*core));
+  auto started = rendezvous::Service::start(service, *core);
+  if (!started) {
+    core->close();
+    return started.error();
+  }
+  core->service_ = std::move(*started);
+  core->address_ = core->service_->endpoint().text();
+  core->log_.write(Level::info, "node at {}, {} NIC(s), {} memory device(s)", core->address_, core->rails_.size(),
+                   core->providers_->devices().size());
+  return core;
+}
+
+Core::~Core() {
+  if (in_child()) {  // every object below belongs to the parent; see bury()
+    for (Rail& rail : rails_) rail.nic->abandon();
+    return;
+  }
+  close();
+}
+
+Status Core::usable(const char* what) const {
+  if (in_child()) return dead_after_fork(what);
+  if (closed()) return fail(Code::gone, "the Node of this {} was closed", what);
+  return {};
+}
+
+void Core::close() {
+  if (in_child() || closed_.exchange(true)) return;
+  service_.reset();  // from here on nobody connects, and on_gone has been called for every peer
+  progress_.reset();
+  accepted_.notify_all();
+  std::deque<std::unique_ptr<strait_peer>> waiting;
+  {
+    const std::lock_guard lock(peers_mutex_);
+    waiting.swap(waiting_);
+    incoming_.clear();
+  }
+  for (auto& peer : waiting) remove_lane(peer->lane.get());
+  waiting.clear();
+  std::vector<strait_lane*> lanes;
+  {
+    const std::lock_guard lock(lanes_mutex_);
+    lanes = lanes_;
+  }
+  for (strait_lane* lane : lanes) {
+    const Using use(*lane);
+    lane->closed.store(true);
+    lane->core.close();
+  }
+  std::vector<strait_peer*> peers;
+  {
+    const std::lock_guard lock(peers_mutex_);
+    peers = peers_;
+    for (strait_peer* peer : peers_) peer->passive.clear();
+  }
+  sweep();
+  std::vector<strait_region*> regions;
+  {
+    const std::lock_guard lock(regions_mutex_);
+    for (const auto& [id, region] : regions_) regions.push_back(region);
+    names_.clear();
+  }
+  for (strait_region* region : regions) {
+    region->state.store(RegionState::revoked);
+    region->epoch.fetch_add(1);
+    cut_off_locked(*region);
+    release_local(*region);
+  }
+  // Caches give their registrations back, then the NICs close. The providers stay until the last handle is gone: memory
+  // that was allocated here belongs to the application.
+  for (Rail& rail : rails_) rail.cache.reset();
+  rails_.clear();
+}
+
+void Core::add_lane(strait_lane* lane) {
+  const std::lock_guard lock(lanes_mutex_);
+  lanes_.push_back(lane);
+}
+
+void Core::remove_lane(strait_lane* lane) {
+  const std::lock_guard lock(lanes_mutex_);
+  std::erase(lanes_, lane);
+}
+
+std::uint64_t Core::caller_polls() {
+  std::uint64_t polls = poll_count.load(std::memory_order_relaxed);
+  const std::lock_guard lock(lanes_mutex_);
+  for (const strait_lane* lane : lanes_) polls += lane->polls.load(std::memory_order_relaxed);
+  return polls;
+}
+
+std::int32_t Core::drive_all() {
+  std::int32_t did = 0;
+  for (const Rail& rail : rails_) did += rail.nic->drive(0);
+  return did;
+}
+
+void Core::reap_shared_lanes() {
+  const std::lock_guard lock(lanes_mutex_);
+  for (strait_lane* lane : lanes_) {
+    if (!lane->shared) continue;
+    const std::unique_lock use(lane->mutex, std::try_to_lock);  // whoever has it reaps as well
+    if (use.owns_lock() && !lane->closed.load()) lane->core.reap();
+  }
+}
+
+}  // namespace strait::node

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening every device when the Node opens.
+#include <algorithm>
+
+#include "node/core.hpp"
+
+namespace strait::node {
+
+std::string Core::soft_library_path() const {
+  const std::string& given = options_.text("soft_library");
+  return given.empty() ? "libstrait-soft.so.0" : given;
+}
+
+Status Core::open_devices() {
+  STRAIT_TRY(const std::vector<Wanted> accelerators, parse_wanted("accelerators", options_.text("accelerators")));
+  STRAIT_TRY(const std::vector<Wanted> nics, parse_wanted("nics", options_.text("nics")));
+
+  std::vector<buffer::Plugin> plugins;
+  for (const Wanted& wanted : accelerators) {
+    STRAIT_TRY(buffer::Plugin plugin,
+               buffer::load_plugin(soft_library_path(), fmt::format("devices={},memory={},export={}", wanted.count,
+                                                                    options_.integer("accelerator_memory"),
+                                                                    options_.flag("accelerator_export") ? 1 : 0)));
+    plugins.push_back(std::move(plugin));
+  }
+  const std::string& paths = options_.text("plugins");
+  for (std::size_t at = 0; at < paths.size();) {
+    const std::size_t colon = std::min(paths.find(':', at), paths.size());
+    if (colon > at) {
+      STRAIT_TRY(buffer::Plugin plugin, buffer::load_plugin(paths.substr(at, colon - at)));
+      plugins.push_back(std::move(plugin));
+    }
+    at = colon + 1;
+  }
+  STRAIT_TRY(providers_, buffer::Providers::open(std::move(plugins)));
+
+  for (const Wanted& wanted : nics) {
+    STRAIT_TRY(soft_, sys::Library::open(soft_library_path()));
+    STRAIT_TRY(const auto entry, soft_.symbol<strait_nic_entry>(STRAIT_NIC_ENTRY));
+    for (std::uint32_t i = 0; i < wanted.count; ++i)
+      STRAIT_CHECK(open_rail(entry(), static_cast<std::uint32_t>(rails_.size())));
+  }
+  return {};
+}
+
+Status Core::open_rail(const strait_nic_ops* ops, std::uint32_t index) {
+  if (index >= kMaxRails) return fail(Code::invalid, "option nics: this version drives at most {} NICs", kMaxRails);
+  Rail rail;
+  STRAIT_TRY(rail.nic,
+             rail::Nic::open(ops, fmt::format("name=strait{},cross_memory={}", index, options_.text("cross_memory"))));
+  rail.abilities.name = rail.nic->name();
+  rail.abilities.imports_fds = rail.nic->info().imports_fds != 0;
+  const rail::Nic* nic = rail.nic.get();
+  // The cache knows allocations by their addresses; how they are exported is in the book, which share() filled before.
+  const auto register_memory = [this, nic](const keys::Allocation& allocation,
+                                           std::uint32_t access) -> Result<keys::Registration> {
+    const ExportBook::Shared exported = book_.find(allocation.base, allocation.length_bytes, allocation.identity);
+    if (!exported)
+      return fail(Code::invalid, "the allocation at {:#x} was not exported before it was registered", allocation.base);
+    rail::MemoryRequest request;
+    request.address = allocation.base;
+    request.length_bytes = allocation.length_bytes;
+    request.access = access;
+    if (exported->fd.valid()) {
+      request.fd = exported->fd.fd();
+      request.fd_offset = exported->fd.offset();
+    }
+    STRAIT_TRY(rail::MemoryKey key, nic->register_memory(request));
+    struct Kept {
+      ExportBook::Shared exported;
+      rail::MemoryKey key;  // declared last: deregistered before the export goes
+    };
+    const std::uint32_t lkey = key.lkey();
+    const std::uint32_t rkey = key.rkey();
+    return keys::Registration{lkey, rkey, std::make_shared<Kept>(Kept{exported, std::move(key)})};
+  };
+  // Dropping `keep` deregisters.
+  rail.cache = std::make_unique<keys::Cache>(register_memory, [](const keys::Registration&) {});
+  rails_.push_back(std::move(rail));
+  return {};
+}
+
+plan::Plan Core::plan_for(const buffer::Claim& claim) const {
+  plan::Source source;
+  source.name = claim.device->name;
+  source.accelerator = !claim.cpu_accessible();
+  source.exports_fd = claim.can_export();
+  if (!source.exports_fd) source.export_refusal = fmt::format("{} cannot export its memory", claim.device->name);
+  source.can_copy = (claim.capabilities & STRAIT_CAN_COPY) != 0 || claim.cpu_accessible();
+  std::vector<plan::Nic> nics;
+  for (const Rail& rail : rails_) {
+    plan::Nic nic;
+    nic.name = rail.nic->name();
+    nic.software = rail.nic->info().software != 0;
+    nic.imports_fds = rail.abilities.imports_fds;
+    nics.push_back(std::move(nic));
+  }
+  plan::Peer peer;
+  peer.cross_copy = options_.text("cross_memory") != "off";
+  if (!peer.cross_copy) peer.cross_copy_refusal = "option cross_memory is off";
+  plan::Policy policy;
+  policy.allow_staging = settings_.allow_staging;
+  return plan::make_plan(source, nics, peer, policy);
+}
+
+}  // namespace strait::node

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Node and a region say about themselves, as JSON for people and tools.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "node/core.hpp"
+#include "node/lane.hpp"
+
+namespace strait::node {
+namespace {
+
+using nlohmann::json;
+
+json abilities(std::uint32_t bits) {
+  json list = json::array();
+  if (bits & STRAIT_CAN_ALLOCATE) list.push_back("allocate");
+  if (bits & STRAIT_CAN_COPY) list.push_back("copy");
+  if (bits & STRAIT_CAN_EXPORT_DMABUF) list.push_back("export");
+  if (bits & STRAIT_CAN_IDENTIFY) list.push_back("identify");
+  if (bits & STRAIT_CPU_ACCESSIBLE) list.push_back("cpu_accessible");
+  return list;
+}
+
+// "exports=3,opens=1" as an object; what is not a number stays text.
+json counted(const std::string& text) {
+  json object = json::object();
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, comma - at);
+    at = comma + 1;
+    const std::size_t equals = item.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string value = item.substr(equals + 1);
+    const bool number =
+        !value.empty() && value.size() < 20 && value.find_first_not_of("0123456789") == std::string::npos;
+    object[item.substr(0, equals)] = number ? json(std::stoull(value)) : json(value);
+  }
+  return object;
+}
+
+json device_row(const buffer::Device& device) {
+  return {{"name", device.name},
+          {"kind", device.kind},
+          {"description", device.description},
+          {"memory_bytes", device.memory_bytes},
+          {"capabilities", abilities(device.capabilities)},
+          {"software", device.software}};
+}
+
+json cache_row(const keys::CacheStats& stats) {
+  return {{"hits", stats.hits},       {"misses", stats.misses},   {"uncached", stats.uncached}, {"stale", stats.stale},
+          {"evicted", stats.evicted}, {"entries", stats.entries}, {"leases", stats.leases},     {"bytes", stats.bytes}};
+}
+
+const char* progress_name(ProgressMode mode) {
+  return mode == ProgressMode::thread ? "thread" : mode == ProgressMode::caller ? "caller" : "eventfd";
+}
+
+}  // namespace
+
+std::string Core::info_json() {
+  json info;
+  info["version"] = STRAIT_VERSION_TEXT;
+  info["address"] = address_;
+  info["progress"] = progress_name(settings_.progress);
+  info["memory"] = json::array();
+  info["accelerators"] = json::array();
+  for (const buffer::Device* device : providers_->devices()) {
+    info["memory"].push_back(device_row(*device));
+    if (device->kind != "host") info["accelerators"].push_back(device_row(*device));
+  }
+  info["nics"] = json::array();
+  for (const Rail& rail : rails_) {
+    const strait_nic_info& nic = rail.nic->info();
+    info["nics"].push_back({{"name", nic.name},
+                            {"description", nic.description},
+                            {"address", nic.address_text},
+                            {"software", nic.software != 0},
+                            {"imports_fds", nic.imports_fds != 0},
+                            {"max_inline_bytes", nic.max_inline_bytes},
+                            {"counters", counted(rail.nic->counters())},
+                            {"cache", cache_row(rail.cache->stats())}});
+  }
+  info["options"] = json::array();
+  for (const OptionRow& row : options_.table()) {
+    const std::string& value = options_.text(row.name);
+    info["options"].push_back({{"name", row.name},
+                               {"value", row.secret && !value.empty() ? std::string("(secret)") : value},
+                               {"origin", origin_name(options_.origin(row.name))},
+                               {"help", row.help},
+                               {"default", row.fallback}});
+  }
+  json counters = json::object();
+  for (const auto& [name, value] : counters_.snapshot()) counters[name] = value;
+  for (const auto& provider : providers_->providers())
+    counters["memory_" + provider->kind()] = counted(provider->counters());
+  {
+    const std::lock_guard lock(regions_mutex_);
+    counters["regions"] = regions_.size();
+    counters["regions_draining"] = draining_.size();
+    counters["names"] = names_.size();
+  }
+  {
+    const std::lock_guard lock(lanes_mutex_);
+    counters["lanes"] = lanes_.size();
+  }
+  info["counters"] = std::move(counters);
+  info["warnings"] = warnings_;
+  return info.dump();
+}
+
+std::string Core::region_json(const strait_region& region) const {
+  const buffer::Claim& claim = region.claim;
+  json path;
+  path["kind"] = claim.device->name;
+  path["address"] = fmt::format("{:#x}", region.address);
+  path["length"] = region.length_bytes;
+  path["recognised_by"] = claim.device->kind;
+  path["recognise_ns"] = region.recognise_ns;
+  path["allocation"] = {{"base", fmt::format("{:#x}", claim.whole.address)},
+                        {"length", claim.whole.length_bytes},
+                        {"identity", claim.identity}};
+  path["access"] = json::array();
+  if (region.access & STRAIT_REMOTE_READ) path["access"].push_back("remote_read");
+  if (region.access & STRAIT_REMOTE_WRITE) path["access"].push_back("remote_write");
+  if (region.access & STRAIT_REMOTE_ATOMIC) path["access"].push_back("remote_atomic");
+  path["epoch"] = region.epoch.load();
+  path["state"] = region.state.load() == RegionState::live ? "live" : region.exported ? "quarantined" : "revoked";
+  if (region.exported) {
+    const bool fd = region.exported->fd.valid();
+    path["export"] = {{"way", fd ? std::string("dma-buf fd") : std::string(exports::way_name(region.exported->way))},
+                      {"text", region.exported->text},
+                      {"exports", fd ? 1 : 0}};
+    json rejected = json::array();
+    for (const exports::Rejected& no : region.exported->rejected)
+      rejected.push_back({{"way", exports::way_name(no.way)}, {"reason", no.reason}});
+    path["export"]["rejected"] = std::move(rejected);
+  }
+  path["keys"] = json::array();
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    json key = {{"nic", rails_[i].nic->name()}, {"lkey", region.lkeys[i]}};
+    if (i < region.remote.size()) key["rkey"] = region.remote[i].data.rkey();
+    path["keys"].push_back(std::move(key));
+  }
+  const plan::Plan plan = plan_for(claim);
+  path["ways"] = json::array();
+  for (const plan::Way& way : plan.ways) {
+    path["ways"].push_back({{"way", way.name},
+                            {"label", way.label},
+                            {"verdict", plan::verdict_name(way.verdict)},
+                            {"reason", way.reason}});
+  }
+  path["chosen"] = plan.chosen ? json(plan.ways[*plan.chosen].name) : json(nullptr);
+  return path.dump();
+}
+
+}  // namespace strait::node

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sentences for what went wrong on a lane.
+#include "node/lane.hpp"
+
+#include "node/core.hpp"
+#include "strait/wire/mlx5.hpp"
+
+namespace strait::node {
+namespace {
+
+using wire::mlx5::Syndrome;
+
+Code code_of(Syndrome syndrome) {
+  switch (syndrome) {
+    case Syndrome::remote_access: return Code::denied;
+    case Syndrome::transport_retry_exceeded: return Code::gone;
+    default: return Code::device;
+  }
+}
+
+const char* remedy_of(Syndrome syndrome) {
+  switch (syndrome) {
+    case Syndrome::remote_access:
+      return "look the region up again: it may have been revoked, or shared with fewer rights; this lane is in error, "
+             "open another";
+    case Syndrome::transport_retry_exceeded:
+      return "check that the peer's process runs and drives its node; then connect again";
+    case Syndrome::rnr_retry_exceeded:
+      return "let the peer post receives before this side sends; then open another lane";
+    case Syndrome::local_length:
+    case Syndrome::remote_invalid_request:
+      return "post a receive at least as long as the message; then open another lane";
+    default: return "open another lane";
+  }
+}
+
+}  // namespace
+
+bool peer_alive(const strait_lane& lane) {
+  if (lane.peer_gone.load(std::memory_order_relaxed)) return false;
+  return !lane.client || lane.client->alive();
+}
+
+Error why_unusable(strait_lane& lane) {
+  if (lane.mark->in_child()) return dead_after_fork("lane");
+  if (lane.closed.load()) return fail(Code::gone, "the Node of this lane was closed");
+  return with_remedy(
+      fail(Code::invalid, "this lane to {} is owned by another thread: a lane has one owner and takes no lock",
+           lane.peer_name),
+      "open one lane per thread, or use the peer's own lane, which any thread may use");
+}
+
+Error why_refused(strait_lane& lane, post::Posted posted, post::Kind kind) {
+  const char* const name = post::kind_name(kind);
+  switch (posted) {
+    case post::Posted::no_place:
+      return with_remedy(
+          fail(Code::again, "the lane to {} is full: {} operations are under way", lane.peer_name, lane.core.depth()),
+          "wait for or detach earlier operations, or open the lane with a larger depth");
+    case post::Posted::ring_full:
+      return with_remedy(
+          fail(Code::again, "the ring of the lane to {} has no room for this {} now", lane.peer_name, name),
+          "wait for earlier operations, then try again");
+    case post::Posted::too_long:
+      return with_remedy(
+          fail(Code::invalid, "this {} is too long: it does not fit the ring of the lane to {} even when that is empty",
+               name, lane.peer_name),
+          kind == post::Kind::send ? "send at most 1 GiB at once, or put"
+                                   : "split it, or open the lane with a larger depth");
+    case post::Posted::broken: {
+      const auto first = static_cast<Syndrome>(lane.core.first_error().syndrome);
+      if (!peer_alive(lane))
+        return with_remedy(fail(Code::gone, "the peer {} is gone", lane.peer_name), "connect again");
+      Error error = fail(code_of(first), "the lane to {} is in error since a {} failed: {} (syndrome {:#04x})",
+                         lane.peer_name, post::kind_name(lane.core.first_error().kind), wire::mlx5::sentence(first),
+                         lane.core.first_error().syndrome);
+      error.syndrome = lane.core.first_error().syndrome;
+      return with_remedy(std::move(error), "open another lane");
+    }
+    case post::Posted::ok: break;
+  }
+  return fail(Code::invalid, "the {} was not posted", name);
+}
+
+Error why_failed(strait_lane& lane, const post::Outcome& outcome) {
+  const char* const name = post::kind_name(outcome.kind);
+  if (outcome.unstaging_failed) {
+    return fail(Code::device,
+                "the bytes of this {} arrived, but the accelerator could not copy them out of the bounce buffer", name);
+  }
+  auto syndrome = static_cast<Syndrome>(outcome.syndrome);
+  // A peer that ended is the reason for everything that happens to its queues afterwards.
+  if ((syndrome == Syndrome::flushed || syndrome == Syndrome::transport_retry_exceeded) && !peer_alive(lane)) {
+    Error error = fail(Code::gone, "the {} did not complete: the peer {} is gone (syndrome {:#04x})", name,
+                       lane.peer_name, outcome.syndrome);
+    error.syndrome = outcome.syndrome;
+    return with_remedy(std::move(error), "connect again; what was put before may or may not have arrived");
+  }
+  if (syndrome == Syndrome::flushed) {
+    const post::FirstError& first = lane.core.first_error();
+    syndrome = static_cast<Syndrome>(first.syndrome);
+    Error error = fail(
+        code_of(syndrome), "the {} to {} was dropped because an earlier {} on this lane failed: {} (syndrome {:#04x})",
+        name, lane.peer_name, post::kind_name(first.kind), wire::mlx5::sentence(syndrome), first.syndrome);
+    if (first.syndrome == outcome.syndrome)
+      error = fail(Code::gone, "the {} to {} was dropped because its queue was closed (syndrome {:#04x})", name,
+                   lane.peer_name, first.syndrome);
+    error.syndrome = outcome.syndrome;
+    return with_remedy(std::move(error), "open another lane");
+  }
+  Error error = fail(code_of(syndrome), "the {} to {} failed: {} (syndrome {:#04x})", name, lane.peer_name,
+                     wire::mlx5::sentence(syndrome), outcome.syndrome);
+  if (syndrome == Syndrome::remote_access) {
+    error = fail(Code::denied,
+                 "the {} to {} was refused by the owner's NIC: wrong or revoked key, out of bounds, or right not "
+                 "granted (syndrome {:#04x})",
+                 name, lane.peer_name, outcome.syndrome);
+  }
+  error.syndrome = outcome.syndrome;
+  return with_remedy(std::move(error), remedy_of(syndrome));
+}
+
+}  // namespace strait::node

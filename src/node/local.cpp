@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slices and staging.
+#include "node/local.hpp"
+
+namespace strait::node {
+
+Error why_slice_bad(const strait_slice& slice) {
+  const strait_region& region = *slice.region;
+  if (region.core->in_child()) return dead_after_fork("region");
+  if (region.core->closed()) return fail(Code::gone, "the Node of this region was closed");
+  if (region.state.load() != RegionState::live) return fail(Code::gone, "the local region was revoked");
+  return fail(Code::invalid, "{} bytes at offset {} are outside the local region of {} bytes", slice.length_bytes,
+              slice.offset, region.length_bytes);
+}
+
+Status may_stage(const strait_slice& slice, const strait_op_options* options) {
+  if (options == nullptr || (options->flags & STRAIT_REQUIRE_ZERO_COPY) == 0) return {};
+  std::string reasons;
+  if (slice.region->exported) {
+    for (const exports::Rejected& no : slice.region->exported->rejected)
+      reasons += fmt::format("; {}: {}", exports::way_name(no.way), no.reason);
+  }
+  return with_remedy(
+      fail(Code::unsupported,
+           "zero copy was required, but the memory of {} is only reached through a bounce buffer in host memory{}",
+           slice.region->claim.device->name, reasons),
+      "drop the requirement, or use memory that can be exported");
+}
+
+Status stage_out(const strait_slice& slice, const strait_op_options* options) {
+  STRAIT_CHECK(may_stage(slice, options));
+  strait_region& region = *slice.region;
+  const std::lock_guard lock(region.staging_mutex);
+  return region.staging->fill(slice.offset, slice.length_bytes, region.core->deadline(-1));
+}
+
+bool unstage(const void* holder, std::uint64_t offset, std::uint64_t length_bytes) {
+  strait_region& region = *const_cast<strait_region*>(static_cast<const strait_region*>(holder));
+  const std::lock_guard lock(region.staging_mutex);
+  return static_cast<bool>(region.staging->drain(offset, length_bytes, region.core->deadline(-1)));
+}
+
+}  // namespace strait::node

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connecting: the asking side.
+#include "node/peer.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "node/core.hpp"
+#include "node/local.hpp"
+#include "sys/host.hpp"
+
+namespace strait::node {
+
+Result<std::unique_ptr<strait_lane>> Core::make_lane(std::uint32_t depth, std::uint32_t signal_every, bool shared) {
+  if (rails_.empty()) {
+    return with_remedy(fail(Code::unsupported, "this Node has no NIC, so it cannot talk to peers"),
+                       "open the Node with the option nics=soft");
+  }
+  if (depth == 0) depth = settings_.lane_depth;
+  if (depth > post::kMaxDepth || !std::has_single_bit(depth)) {
+    return fail(Code::invalid, "a lane's depth is a power of two up to {}, not {}", post::kMaxDepth, depth);
+  }
+  STRAIT_TRY(post::Lane lane, post::Lane::make(*rails_[0].nic, depth, signal_every));
+  auto handle = std::make_unique<strait_lane>(std::move(lane));
+  handle->core.set_unstage(unstage);
+  handle->mark = &mark_;
+  handle->shared = shared;
+  handle->node = shared_from_this();
+  return handle;
+}
+
+strait_nic_connect_request Core::connect_settings(const rendezvous::NicAddress& nic, std::uint32_t qpn,
+                                                  sys::Deadline deadline) const {
+  strait_nic_connect_request request{};
+  request.struct_size = sizeof request;
+  request.remote_qpn = qpn;
+  static_assert(sizeof request.remote.bytes == sizeof nic);
+  std::memcpy(request.remote.bytes, nic.data(), nic.size());
+  request.deadline_ns = deadline.left_ns();
+  request.ack_timeout_ns = settings_.ack_timeout_ns;
+  request.retries = settings_.retries;
+  request.rnr_retries = settings_.rnr_retries;
+  request.rnr_wait_ns = 100'000;
+  return request;
+}
+
+Result<rendezvous::ConnectReply> Core::join(strait_lane& lane, rendezvous::Client& client, rendezvous::LaneKind kind,
+                                            sys::Deadline deadline) {
+  const rail::Queue& queue = lane.core.queue();
+  rendezvous::ConnectRequest request;
+  std::memcpy(request.nic.data(), rails_[0].nic->address().bytes, request.nic.size());
+  request.qpn = queue.qpn();
+  request.lane = kind;
+  request.depth = lane.core.depth();
+  request.node = id_;
+  request.pid = sys::process_id();
+  request.host = host_;
+  request.name = address_;
+  // The peer's NIC shakes hands with ours while we wait on its socket.
+  const DriveMeanwhile driving(*this);
+  STRAIT_TRY(rendezvous::ConnectReply reply, client.call_for<rendezvous::ConnectReply>(request, deadline));
+  STRAIT_CHECK(queue.connect(connect_settings(reply.nic, reply.qpn, deadline)));
+  STRAIT_CHECK(client.call_for<rendezvous::Done>(rendezvous::Ready{queue.qpn()}, deadline));
+  return reply;
+}
+
+void Core::describe_lane(strait_lane& lane, const std::string& peer_name) const {
+  lane.peer_name = peer_name;
+  lane.path = fmt::format("{} -> {} -> {}", rails_[0].nic->name(), lane.core.queue().describe(), peer_name);
+}
+
+Result<strait_peer*> Core::connect(const std::string& address, sys::Deadline deadline) {
+  STRAIT_TRY(const sys::Endpoint to, sys::parse_endpoint(address));
+  if (to.port == 0) return fail(Code::invalid, "\"{}\" names no port: peers are named host:port", address);
+  STRAIT_TRY(std::unique_ptr<strait_lane> lane, make_lane(0, 1, true));
+  auto peer = std::make_unique<strait_peer>();
+  STRAIT_TRY(peer->client, rendezvous::Client::connect(to, secret_, deadline));
+  STRAIT_TRY(const rendezvous::ConnectReply reply, join(*lane, *peer->client, rendezvous::LaneKind::peer, deadline));
+  peer->node = shared_from_this();
+  peer->address = to.text();
+  peer->pid = reply.pid;
+  peer->same_host = reply.host == host_;
+  peer->joined = true;
+  peer->name = fmt::format("{} (process {})", peer->address, reply.pid);
+  lane->client = peer->client;
+  describe_lane(*lane, peer->name);
+  peer->lane = std::move(lane);
+  add_lane(peer->lane.get());
+  const std::lock_guard lock(peers_mutex_);
+  peers_.push_back(peer.get());
+  return peer.release();
+}
+
+Result<strait_lane*> Core::open_lane(strait_peer& peer, std::uint32_t depth, std::uint32_t signal_every,
+                                     sys::Deadline deadline) {
+  STRAIT_TRY(std::unique_ptr<strait_lane> lane, make_lane(depth, signal_every, false));
+  STRAIT_TRY(const std::shared_ptr<rendezvous::Client> client, client_of(peer, secret_, deadline));
+  // A peer that connected to us has never heard of the connection we make now: to it we are a new peer.
+  const auto kind = peer.joined ? rendezvous::LaneKind::extra : rendezvous::LaneKind::peer;
+  STRAIT_CHECK(join(*lane, *client, kind, deadline));
+  peer.joined = true;
+  lane->client = client;
+  describe_lane(*lane, peer.name);
+  add_lane(lane.get());
+  return lane.release();
+}
+
+Result<std::shared_ptr<rendezvous::Client>> client_of(strait_peer& peer, const rendezvous::Secret& secret,
+                                                      sys::Deadline deadline) {
+  const std::lock_guard lock(peer.client_mutex);
+  if (peer.client) return peer.client;
+  if (peer.gone.load()) return fail(Code::gone, "the peer {} has closed its connection", peer.name);
+  STRAIT_TRY(const sys::Endpoint to, sys::parse_endpoint(peer.address));
+  STRAIT_TRY(peer.client, rendezvous::Client::connect(to, secret, deadline));
+  return peer.client;
+}
+
+namespace {
+
+void copy_target(const rendezvous::Target& from, strait_target& out) {
+  const std::uint32_t size = out.struct_size;
+  out = strait_target{size,      from.access,      from.region_id,     from.epoch, from.address, from.length_bytes,
+                      from.rkey, from.signal_rkey, from.signal_address};
+}
+
+}  // namespace
+
+Status Core::lookup(strait_peer& peer, const std::string& name, sys::Deadline deadline, strait_target& out) {
+  if (name.empty() || name.size() > rendezvous::kMaxNameBytes) {
+    return fail(Code::invalid, "a published name has 1 to {} bytes, this one has {}", rendezvous::kMaxNameBytes,
+                name.size());
+  }
+  STRAIT_TRY(const auto client, client_of(peer, secret_, deadline));
+  STRAIT_TRY(const rendezvous::LookupReply reply,
+             client->call_for<rendezvous::LookupReply>(rendezvous::Lookup{name}, deadline));
+  copy_target(reply.target, out);
+  return {};
+}
+
+Status Core::redeem(strait_peer& peer, const strait_ticket& ticket, sys::Deadline deadline, strait_target& out) {
+  rendezvous::Redeem request;
+  std::memcpy(request.ticket.data(), ticket.bytes, sizeof ticket.bytes);
+  STRAIT_TRY(const auto client, client_of(peer, secret_, deadline));
+  STRAIT_TRY(const rendezvous::RedeemReply reply, client->call_for<rendezvous::RedeemReply>(request, deadline));
+  copy_target(reply.target, out);
+  return {};
+}
+
+void Core::close_lane(strait_lane* raw) {
+  std::unique_ptr<strait_lane> lane(raw);
+  remove_lane(raw);
+  lane.reset();  // destroys the queue: whatever was under way is flushed and uses no memory any more
+  sweep();
+}
+
+void Core::close_peer(strait_peer* raw) {
+  std::unique_ptr<strait_peer> peer(raw);
+  {
+    const std::lock_guard lock(peers_mutex_);
+    std::erase(peers_, raw);
+  }
+  if (peer->lane) remove_lane(peer->lane.get());
+  peer.reset();
+  sweep();
+}
+
+}  // namespace strait::node

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading the options table.
+#include "node/settings.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+
+namespace strait::node {
+
+Settings Settings::from(const Options& options) {
+  Settings s;
+  const std::string& progress = options.text("progress");
+  s.progress = progress == "caller"    ? ProgressMode::caller
+               : progress == "eventfd" ? ProgressMode::eventfd
+                                       : ProgressMode::thread;
+  s.deadline_ns = options.duration_ns("deadline");
+  s.connect_deadline_ns = options.duration_ns("connect_deadline");
+  s.ack_timeout_ns = options.duration_ns("ack_timeout");
+  s.spin_ns = options.duration_ns("spin");
+  s.ticket_lifetime_ns = options.duration_ns("ticket_lifetime");
+  s.retries = static_cast<std::uint32_t>(options.integer("retries"));
+  s.rnr_retries = static_cast<std::uint32_t>(options.integer("rnr_retries"));
+  s.lane_depth =
+      std::bit_ceil(static_cast<std::uint32_t>(std::clamp<std::int64_t>(options.integer("lane_depth"), 1, 8192)));
+  s.allow_staging = options.flag("allow_staging");
+  return s;
+}
+
+Result<std::vector<Wanted>> parse_wanted(const std::string& option, const std::string& text) {
+  std::vector<Wanted> all;
+  std::size_t at = 0;
+  while (at <= text.size()) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, comma - at);
+    at = comma + 1;
+    if (item.empty() || item == "none") continue;
+    const std::size_t colon = item.find(':');
+    Wanted wanted{item.substr(0, colon), 1};
+    if (colon != std::string::npos) {
+      const char* first = item.data() + colon + 1;
+      const char* last = item.data() + item.size();
+      const auto [end, failed] = std::from_chars(first, last, wanted.count);
+      if (failed != std::errc{} || end != last || wanted.count > 64) {
+        return fail(Code::invalid, "option {}: \"{}\" does not say how many (0 to 64, as in soft:2)", option, item);
+      }
+    }
+    if (wanted.kind != "soft") {
+      return with_remedy(fail(Code::invalid, "option {}: strait knows no \"{}\" in this version", option, wanted.kind),
+                         fmt::format("{}=soft opens software devices, {}=none opens none", option, option));
+    }
+    if (wanted.count > 0) all.push_back(std::move(wanted));
+  }
+  return all;
+}
+
+}  // namespace strait::node

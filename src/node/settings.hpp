@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options a Node uses, read once when it opens so that no path looks one up by name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/options.hpp"
+
+namespace strait::node {
+
+enum class ProgressMode { thread, caller, eventfd };
+
+struct Settings {
+  ProgressMode progress = ProgressMode::thread;
+  std::int64_t deadline_ns = 0;
+  std::int64_t connect_deadline_ns = 0;
+  std::int64_t ack_timeout_ns = 0;
+  std::int64_t spin_ns = 0;
+  std::int64_t ticket_lifetime_ns = 0;
+  std::uint32_t retries = 0;
+  std::uint32_t rnr_retries = 0;
+  std::uint32_t lane_depth = 0;
+  bool allow_staging = false;
+
+  [[nodiscard]] static Settings from(const Options& options);
+};
+
+// "soft:2" asks for two; "none" or "" for none. Code::invalid names what is not known.
+struct Wanted {
+  std::string kind;
+  std::uint32_t count = 1;
+};
+[[nodiscard]] Result<std::vector<Wanted>> parse_wanted(const std::string& option, const std::string& text);
+
+}  // namespace strait::node
