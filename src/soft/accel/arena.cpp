@@ -35,15 +35,11 @@ bool Arena::touches(std::uint64_t address, std::uint64_t length_bytes) const {
   return address < start() + room_.size() && start() - std::min(start(), address) < length_bytes;
 }
 
-// How many allocations start at or before `address`.
-std::size_t Arena::first_after_locked(std::uint64_t address) const {
-  return static_cast<std::size_t>(std::upper_bound(bases_.begin(), bases_.end(), address) - bases_.begin());
-}
-
 const Arena::Entry* Arena::find_locked(std::uint64_t address) const {
-  const std::size_t after = first_after_locked(address);
-  if (after == 0) return nullptr;
-  const Entry& entry = entries_[after - 1];
+  auto after = std::upper_bound(entries_.begin(), entries_.end(), address,
+                                [](std::uint64_t wanted, const Entry& entry) { return wanted < entry.base; });
+  if (after == entries_.begin()) return nullptr;
+  const Entry& entry = *std::prev(after);
   return address - entry.base < entry.length_bytes ? &entry : nullptr;
 }
 
@@ -108,11 +104,10 @@ Result<std::uint64_t> Arena::allocate(std::uint64_t length_bytes) {
 
   const std::unique_lock lock(mutex_);
   STRAIT_TRY(allocation->base, place_locked(file_bytes));
+  const auto where = std::upper_bound(entries_.begin(), entries_.end(), allocation->base,
+                                      [](std::uint64_t wanted, const Entry& entry) { return wanted < entry.base; });
   const std::uint64_t base = allocation->base;
-  const auto where = static_cast<std::ptrdiff_t>(first_after_locked(base));
-  bases_.reserve(bases_.size() + 1);  // the second insertion must not fail after the first
-  entries_.insert(entries_.begin() + where, Entry{base, length_bytes, allocation->identity, std::move(allocation)});
-  bases_.insert(bases_.begin() + where, base);
+  entries_.insert(where, Entry{base, length_bytes, allocation->identity, std::move(allocation)});
   return base;
 }
 
@@ -128,10 +123,9 @@ Status Arena::free(std::uint64_t address) {
     return fail(Code::invalid, "{:#x} is inside the allocation at {:#x} of {}: free takes the first byte", address,
                 entry->base, name_);
   }
-  const std::ptrdiff_t where = entry - entries_.data();
-  last = std::move(entries_[static_cast<std::size_t>(where)].allocation);
-  entries_.erase(entries_.begin() + where);
-  bases_.erase(bases_.begin() + where);
+  const auto where = entries_.begin() + (entry - entries_.data());
+  last = std::move(where->allocation);
+  entries_.erase(where);
   return {};
 }
 

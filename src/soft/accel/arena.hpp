@@ -73,6 +73,7 @@ class Arena {
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
+  // Sorted by base. The bounds lie beside each other so that a look-up does not follow the pointers.
   struct Entry {
     std::uint64_t base;
     std::uint64_t length_bytes;
@@ -83,7 +84,6 @@ class Arena {
   Arena(std::string name, std::uint64_t memory_bytes, sys::Mapping room, const sys::Calls& calls)
       : name_(std::move(name)), memory_bytes_(memory_bytes), room_(std::move(room)), calls_(&calls) {}
   [[nodiscard]] std::uint64_t start() const { return reinterpret_cast<std::uint64_t>(room_.data()); }
-  [[nodiscard]] std::size_t first_after_locked(std::uint64_t address) const;
   [[nodiscard]] const Entry* find_locked(std::uint64_t address) const;
   [[nodiscard]] Status take_from_pool(std::uint64_t file_bytes);
   [[nodiscard]] Result<std::uint64_t> place_locked(std::uint64_t file_bytes) const;
@@ -94,8 +94,7 @@ class Arena {
   const sys::Calls* calls_;
   const std::shared_ptr<Pool> pool_ = std::make_shared<Pool>();
   mutable std::shared_mutex mutex_;
-  std::vector<Entry> entries_;        // sorted by base
-  std::vector<std::uint64_t> bases_;  // theirs alone, in the same order: what a look-up searches
+  std::vector<Entry> entries_;
 };
 
 }  // namespace strait::soft::accel
