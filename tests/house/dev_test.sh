@@ -24,4 +24,4 @@ manual=$("$dev" help)
 for word in demo build test bench lint fuzz clean help unit clang asan tsan arm64 install release; do
   grep -qE "^    $word " <<<"$manual" || fail "the manual has no entry for '$word'"
 done
-while read -r line; do ((${#line} <= 120)) || fail "the manual has a line of ${#line} columns"; done <<<"$manual"
+while IFS= read -r line; do ((${#line} <= 80)) || fail "the manual has a line of ${#line} columns"; done <<<"$manual"
