@@ -132,12 +132,17 @@ Result<std::shared_ptr<Allocation>> Accelerator::hold_range(Arena& arena, std::u
   return held;
 }
 
+Result<Side> Accelerator::device_side(std::uint64_t address, std::uint64_t length_bytes) const {
+  STRAIT_CHECK(check_process());
+  Arena* arena = arena_of(address);
+  if (arena == nullptr) return fail(Code::invalid, "{:#x} is not memory of a soft device", address);
+  STRAIT_TRY(auto held, hold_range(*arena, address, length_bytes));
+  std::byte* bytes = held->alias.data() + (address - held->base);
+  return Side{bytes, std::move(held)};
+}
+
 Result<Side> Accelerator::side(std::uint64_t address, std::uint64_t length_bytes) const {
-  if (Arena* arena = arena_of(address)) {
-    STRAIT_TRY(auto held, hold_range(*arena, address, length_bytes));
-    std::byte* bytes = held->alias.data() + (address - held->base);
-    return Side{bytes, std::move(held)};
-  }
+  if (arena_of(address) != nullptr) return device_side(address, length_bytes);
   if (address == 0) return fail(Code::invalid, "a copy cannot start at the null address");
   if (length_bytes > UINT64_MAX - address)
     return fail(Code::invalid, "{} bytes at {:#x} wrap around", length_bytes, address);

@@ -41,6 +41,9 @@ class Accelerator {
   [[nodiscard]] Result<std::uint64_t> copy(std::uint64_t to, std::uint64_t from, std::uint64_t length_bytes);
   [[nodiscard]] std::int32_t copy_done(std::uint64_t ticket) const;
 
+  // Where the bytes of a device range are, held while the answer lives: for a NIC in this process.
+  [[nodiscard]] Result<Side> device_side(std::uint64_t address, std::uint64_t length_bytes) const;
+
   struct Export {
     std::int32_t fd;
     std::uint64_t offset;
