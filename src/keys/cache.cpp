@@ -8,34 +8,9 @@
 #include <vector>
 
 #include "keys/index.hpp"
+#include "keys/slab.hpp"
 
 namespace strait::keys {
-namespace {
-
-constexpr std::uint32_t kChunk = 1024;  // entries; a handful of chunk pointers stay in the cache even at 10^5 entries
-
-// What a hit reads and writes: one cache line.
-struct alignas(64) Entry {
-  std::uint64_t base = 0;
-  std::uint64_t length_bytes = 0;
-  std::uint64_t identity = 0;
-  std::uint64_t last_use = 0;   // ticks of the cache, not time
-  std::uint64_t queued_at = 0;  // last_use when it was queued for eviction; 0: not queued
-  std::uint32_t lkey = 0;
-  std::uint32_t rkey = 0;
-  std::uint32_t access = 0;
-  std::uint32_t leases = 0;
-  bool findable = false;  // in index and order; otherwise it ends with its last lease
-};
-static_assert(sizeof(Entry) == 64);
-
-struct Chunk {
-  Entry entries[kChunk];
-  std::shared_ptr<void> keep[kChunk];  // beside the entries: only registering and deregistering needs it
-};
-
-}  // namespace
-
 struct Cache::State {
   Register register_memory;
   Deregister deregister_memory;
@@ -43,8 +18,7 @@ struct Cache::State {
 
   mutable std::mutex mutex;
   Index index;
-  std::vector<std::unique_ptr<Chunk>> chunks;
-  std::vector<std::uint32_t> free;
+  Slab slab;
   std::multimap<std::uint64_t, std::uint32_t> order;  // by base; only misses and invalidation look here
   // Idle entries, oldest first. A hit does not touch it: the tick may lag behind the entry's own until eviction meets
   // it.
@@ -53,8 +27,7 @@ struct Cache::State {
   std::uint64_t invalidations = 0;
   CacheStats stats;
 
-  Entry& at(std::uint32_t i) const { return chunks[i / kChunk]->entries[i % kChunk]; }
-  std::shared_ptr<void>& keep(std::uint32_t i) const { return chunks[i / kChunk]->keep[i % kChunk]; }
+  Entry& at(std::uint32_t i) const { return slab.entry(i); }
 
   std::uint32_t find_locked(const Allocation& allocation, std::uint32_t access, std::size_t* lines = nullptr) const {
     return index.find(
@@ -71,22 +44,16 @@ struct Cache::State {
   }
 
   [[nodiscard]] std::uint32_t add_locked(const Allocation& allocation, std::uint32_t access, Registration made) {
-    if (free.empty()) {
-      const auto first = static_cast<std::uint32_t>(chunks.size()) * kChunk;
-      chunks.push_back(std::make_unique<Chunk>());
-      for (std::uint32_t i = kChunk; i-- > 0;) free.push_back(first + i);
-    }
-    const std::uint32_t i = free.back();
-    free.pop_back();
+    const std::uint32_t i = slab.take();
     at(i) = Entry{
         allocation.base, allocation.length_bytes, allocation.identity, 0, 0, made.lkey, made.rkey, access, 0, false};
-    keep(i) = std::move(made.keep);
+    slab.keep(i) = std::move(made.keep);
     return i;
   }
 
   [[nodiscard]] Registration take_locked(std::uint32_t i) {
-    Registration taken{at(i).lkey, at(i).rkey, std::move(keep(i))};
-    free.push_back(i);
+    Registration taken{at(i).lkey, at(i).rkey, std::move(slab.keep(i))};
+    slab.give_back(i);
     return taken;
   }
 
@@ -279,8 +246,8 @@ CacheStats Cache::stats() const {
   CacheStats stats = state_->stats;
   stats.entries = state_->index.size();
   // A node of the ordered structures is 48 bytes with its links.
-  stats.memory_bytes = state_->index.memory_bytes() + state_->chunks.size() * sizeof(Chunk) +
-                       state_->order.size() * 48 + state_->oldest.size() * 48;
+  stats.memory_bytes = state_->index.memory_bytes() + state_->slab.memory_bytes() + state_->order.size() * 48 +
+                       state_->oldest.size() * 48;
   return stats;
 }
 
