@@ -15,7 +15,9 @@ bool is_dmabuf(int fd) {
   return ::fstatfs(fd, &status) == 0 && status.f_type == kDmaBufMagic;
 }
 
-std::int64_t file_bytes(int fd) { return ::lseek(fd, 0, SEEK_END); }
+std::int64_t file_bytes(int fd) {
+  return ::lseek(fd, 0, SEEK_END);
+}
 
 std::string read_small_file(const char* path) {
   const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));

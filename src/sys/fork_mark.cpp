@@ -14,9 +14,8 @@ std::atomic<std::uint32_t> forks{1};
 
 ForkMark::ForkMark() {
   static std::once_flag once;
-  std::call_once(once, [] {
-    ::pthread_atfork(nullptr, nullptr, [] { detail::forks.fetch_add(1, std::memory_order_relaxed); });
-  });
+  std::call_once(
+      once, [] { ::pthread_atfork(nullptr, nullptr, [] { detail::forks.fetch_add(1, std::memory_order_relaxed); }); });
   made_at_ = detail::forks.load(std::memory_order_relaxed);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ForkMark: tells a process from its forked children with one load, on paths where fork_generation() would cost too much.
+// ForkMark: tells a process from its forked children with one load, on paths where fork_generation() would cost too
+// much.
 #pragma once
 
 #include <atomic>

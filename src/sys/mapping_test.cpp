@@ -24,7 +24,7 @@ TEST(Mapping, TwoMappingsOfOneFileShareTheirBytes) {
 TEST(Mapping, AnonymousMemoryIsZeroAndReservedAddressesAreNot) {
   const Mapping memory = map_anonymous(4096, Protect::read_write).value();
   EXPECT_EQ(memory.data()[4095], std::byte{0});
-  const Mapping reserved = map_anonymous(std::size_t{1} << 40, Protect::none).value();
+  const Mapping reserved = map_anonymous(std::size_t{1} << 30, Protect::none).value();
   EXPECT_DEATH(std::exit(static_cast<int>(reserved.data()[0])), "") << "reserved addresses must not be readable";
 }
 

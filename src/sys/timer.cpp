@@ -23,8 +23,12 @@ Result<Timer> Timer::make() {
   return Timer(std::move(fd));
 }
 
-void Timer::fire_after_ns(std::int64_t ns) const { set(fd_.get(), ns > 0 ? ns : 1); }
+void Timer::fire_after_ns(std::int64_t ns) const {
+  set(fd_.get(), ns > 0 ? ns : 1);
+}
 
-void Timer::stop() const { set(fd_.get(), 0); }
+void Timer::stop() const {
+  set(fd_.get(), 0);
+}
 
 }  // namespace strait::sys
