@@ -20,7 +20,7 @@
 #include "soft/accel/copy_engine.hpp"
 #include "strait/plugin.h"
 #include "sys/calls.hpp"
-#include "sys/fork.hpp"
+#include "sys/fork_mark.hpp"
 
 namespace strait::soft::accel {
 
@@ -59,7 +59,7 @@ class Accelerator {
 
  private:
   explicit Accelerator(Config config) : config_(std::move(config)) {}
-  [[nodiscard]] bool in_child() const { return generation_ != sys::fork_generation(); }
+  [[nodiscard]] bool in_child() const { return mark_.in_child(); }
   [[nodiscard]] Status check_process() const;
   [[nodiscard]] Arena* arena_of(std::uint64_t address) const;
   [[nodiscard]] Result<std::shared_ptr<Allocation>> hold_range(Arena& arena, std::uint64_t address,
@@ -70,7 +70,7 @@ class Accelerator {
   void find_udmabuf();
 
   const Config config_;
-  const std::uint64_t generation_ = sys::fork_generation();
+  const sys::ForkMark mark_;        // keeps nothing on the heap: this library may be unloaded
   std::string no_udmabuf_because_;  // empty: the kernel makes them
   std::vector<std::unique_ptr<Arena>> arenas_;
 
