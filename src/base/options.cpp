@@ -2,11 +2,11 @@
 // Reading options: caller, then environment, then default; every value is checked once, here, and never again.
 #include "base/options.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+
+extern "C" char** environ;  // of the C library; its header belongs to sys/
 
 namespace strait {
 namespace {
