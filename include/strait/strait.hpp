@@ -273,8 +273,10 @@ struct OpOptions {
   [[nodiscard]] strait_op_options raw() const {
     strait_op_options out{};
     out.struct_size = sizeof out;
-    out.flags = std::uint32_t{require} | (fence ? STRAIT_FENCE : 0u) | (imm ? STRAIT_WITH_IMM : 0u) |
-                (signal ? STRAIT_WITH_SIGNAL : 0u);
+    out.flags = std::uint32_t{require};
+    if (fence) out.flags |= STRAIT_FENCE;
+    if (imm) out.flags |= STRAIT_WITH_IMM;
+    if (signal) out.flags |= STRAIT_WITH_SIGNAL;
     out.imm = imm.value_or(0);
     out.signal = signal.value_or(0);
     out.signal_add = signal_add;

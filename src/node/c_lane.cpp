@@ -65,6 +65,7 @@ std::int32_t post_on(strait_lane* lane, post::Kind kind, strait_op* out, strait_
       const Using use(*lane);
       posted = post(id);
     }
+    lane->sleeper->rouse();
     if (posted != post::Posted::ok) [[unlikely]]
       return answer(error, why_refused(*lane, posted, kind));
     out->lane = lane;

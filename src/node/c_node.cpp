@@ -105,6 +105,7 @@ std::int32_t strait_node_poll(strait_node* node) {
   if (node == nullptr || !node->core->usable("node")) return 0;
   Core& core = *node->core;
   core.poll_count.fetch_add(1, std::memory_order_relaxed);
+  if (core.settings().progress != ProgressMode::thread) core.sleeper().get_up();  // the caller is the sleeper
   const std::int32_t did = core.drive_all();
   if (core.draining() != 0) core.sweep();
   return did;

@@ -79,6 +79,7 @@ std::int32_t strait_test(strait_op* op, strait_done* out, strait_error* error) {
     strait_lane& lane = *op->lane;
     post::Outcome outcome;
     lane.core.queue().drive();
+    lane.sleeper->rouse();
     lane.polls.store(lane.polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     post::Asked asked;
     {

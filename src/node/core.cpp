@@ -26,6 +26,7 @@ Result<std::shared_ptr<Core>> Core::open(Options options, Log log) {
   STRAIT_TRY(service.at, sys::parse_endpoint(core->options_.text("listen")));
   STRAIT_TRY(core->secret_, rendezvous::find_secret(core->options_.text("secret"), core->options_.text("secret_file")));
   service.secret = core->secret_;
+  STRAIT_CHECK(core->sleeper_.open());
   STRAIT_CHECK(core->open_devices());
   STRAIT_TRY(core->progress_, Progress::start(*core));
   auto started = rendezvous::Service::start(service, *core);
@@ -122,6 +123,7 @@ std::uint64_t Core::caller_polls() {
 std::int32_t Core::drive_all() {
   std::int32_t did = 0;
   for (const Rail& rail : rails_) did += rail.nic->drive(0);
+  sleeper_.rouse();
   return did;
 }
 

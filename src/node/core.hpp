@@ -28,6 +28,7 @@
 #include "node/progress.hpp"
 #include "node/region.hpp"
 #include "node/settings.hpp"
+#include "node/sleeper.hpp"
 #include "plan/planner.hpp"
 #include "rail/mlx5/nic.hpp"
 #include "rendezvous/client.hpp"
@@ -128,6 +129,7 @@ class Core final : public rendezvous::Handler, public std::enable_shared_from_th
   [[nodiscard]] const Log& log() const { return log_; }
   [[nodiscard]] Counters& counters() { return counters_; }
   [[nodiscard]] const sys::ForkMark& mark() const { return mark_; }
+  [[nodiscard]] Sleeper& sleeper() { return sleeper_; }
   std::atomic<std::uint64_t> poll_count{0};  // strait_node_poll and signal waits
 
  private:
@@ -157,6 +159,7 @@ class Core final : public rendezvous::Handler, public std::enable_shared_from_th
   void describe_lane(strait_lane& lane, const std::string& peer_name) const;
 
   sys::ForkMark mark_;
+  Sleeper sleeper_;
   Options options_;
   Settings settings_;
   Log log_;

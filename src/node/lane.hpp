@@ -9,6 +9,7 @@
 #include <string>
 
 #include "node/fork.hpp"
+#include "node/sleeper.hpp"
 #include "post/lane.hpp"
 #include "rendezvous/client.hpp"
 #include "strait/c.h"
@@ -21,6 +22,7 @@ class Core;
 struct strait_lane {
   strait::post::Lane core;
   const strait::sys::ForkMark* mark = nullptr;
+  strait::node::Sleeper* sleeper = nullptr;
   bool shared = false;              // the peer's own lane: callers take the mutex
   std::atomic<bool> closed{false};  // by strait_node_close: the queue is gone, the handle is a shell
   std::atomic<bool> peer_gone{false};

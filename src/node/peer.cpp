@@ -25,6 +25,7 @@ Result<std::unique_ptr<strait_lane>> Core::make_lane(std::uint32_t depth, std::u
   auto handle = std::make_unique<strait_lane>(std::move(lane));
   handle->core.set_unstage(unstage);
   handle->mark = &mark_;
+  handle->sleeper = &sleeper_;
   handle->shared = shared;
   handle->node = shared_from_this();
   return handle;
@@ -62,6 +63,7 @@ Result<rendezvous::ConnectReply> Core::join(strait_lane& lane, rendezvous::Clien
   STRAIT_TRY(rendezvous::ConnectReply reply, client.call_for<rendezvous::ConnectReply>(request, deadline));
   STRAIT_CHECK(queue.connect(connect_settings(reply.nic, reply.qpn, deadline)));
   STRAIT_CHECK(client.call_for<rendezvous::Done>(rendezvous::Ready{queue.qpn()}, deadline));
+  sleeper_.rouse_now();  // there is a new link to listen on
   return reply;
 }
 

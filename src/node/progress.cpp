@@ -21,9 +21,8 @@ constexpr std::int64_t kDrainTempoNs = 5'000'000;  // while a dropped region wai
 
 Result<std::unique_ptr<Progress>> Progress::start(Core& core) {
   std::unique_ptr<Progress> progress(new Progress(core));
-  STRAIT_TRY(progress->wake_, sys::Event::make());
   STRAIT_TRY(progress->events_, sys::EventSet::make());
-  STRAIT_CHECK(progress->events_.add(progress->wake_.fd()));
+  STRAIT_CHECK(progress->events_.add(core.sleeper().wake().fd()));
   for (const Rail& rail : core.rails()) {
     if (const int fd = rail.nic->event_fd(); fd >= 0) STRAIT_CHECK(progress->events_.add(fd));
   }
@@ -40,7 +39,7 @@ Progress::~Progress() {
 
 void Progress::stop() {
   stopping_.store(true, std::memory_order_release);
-  if (wake_.valid()) wake_.raise();
+  if (core_.sleeper().wake().valid()) core_.sleeper().wake().raise();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -50,8 +49,10 @@ void Progress::abandon() {
 }
 
 bool Progress::arm() {
+  core_.sleeper().lie_down();
   bool armed = true;
   for (const Rail& rail : core_.rails()) armed = rail.nic->arm() && armed;
+  if (!armed) core_.sleeper().get_up();
   return armed;
 }
 
@@ -64,7 +65,7 @@ void Progress::run() {
       polls_before = polls;
       if (core_.draining() != 0) core_.sweep();
       last_work_ns = sys::now_ns();
-      if (sys::nap_on(wake_.fd(), kCallerTempoNs)) wake_.clear();
+      if (sys::nap_on(core_.sleeper().wake().fd(), kCallerTempoNs)) core_.sleeper().get_up();
       continue;
     }
     if (core_.drive_all() > 0) {
@@ -76,17 +77,16 @@ void Progress::run() {
     if (quiet_ns < core_.settings().spin_ns) continue;
     if (quiet_ns < kWarmNs) {
       (void)events_.wait_ns(kWarmNapNs);
-      wake_.clear();
+      core_.sleeper().get_up();
       continue;
     }
     if (!arm()) continue;
     (void)events_.wait_ns(core_.draining() != 0 ? kDrainTempoNs : -1);
-    wake_.clear();
+    core_.sleeper().get_up();
   }
 }
 
 DriveMeanwhile::DriveMeanwhile(Core& core) {
-  if (core.settings().progress == ProgressMode::thread) return;
   auto started = sys::start_quiet_thread([this, &core] {
     while (!stop_.load(std::memory_order_acquire)) {
       if (core.drive_all() == 0) (void)sys::nap_on(-1, 50'000);

@@ -10,7 +10,6 @@
 
 #include "base/error.hpp"
 #include "node/settings.hpp"
-#include "sys/event.hpp"
 #include "sys/event_set.hpp"
 
 namespace strait::node {
@@ -26,10 +25,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void stop();
-  // The thread has something to look at that no NIC announces (a region that drains).
-  void wake() const { wake_.raise(); }
   [[nodiscard]] int event_fd() const { return events_.fd(); }
-  // 1: sleep on event_fd; 0: there is work.
+  // True: sleep on event_fd, whoever drives a NIC meanwhile will say so. False: there is work.
   [[nodiscard]] bool arm();
   // In a forked child the thread does not exist.
   void abandon();
@@ -39,14 +36,13 @@ class Progress {
   void run();
 
   Core& core_;
-  sys::Event wake_;
-  sys::EventSet events_;  // every NIC's descriptor and wake_
+  sys::EventSet events_;  // every NIC's descriptor and the sleeper's
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
 
-// While it lives the NICs are driven: for calls that wait on a socket while the peer's NIC talks to ours. Does nothing
-// when the Node has its own thread.
+// While it lives the NICs are driven without a pause: for calls that wait on a socket while the peer's NIC shakes hands
+// with ours, whatever the progress mode and however deep the progress thread sleeps.
 class DriveMeanwhile {
  public:
   explicit DriveMeanwhile(Core& core);

@@ -215,7 +215,7 @@ void Core::drop(strait_region* raw) {
     draining_.push_back(std::move(region));
     draining_count_.store(draining_.size(), std::memory_order_relaxed);
   }
-  if (settings_.progress == ProgressMode::thread) progress_->wake();
+  sleeper_.rouse_now();  // somebody has to look until it has drained
 }
 
 void Core::sweep() {
@@ -251,9 +251,9 @@ Status Core::wait_signal(strait_region& region, std::uint32_t index, std::uint64
       if (value >= at_least) return {};
       return fail(Code::timeout, "signal {} is at {} and did not reach {} before the deadline", index, value, at_least);
     }
-    if (did == 0 && sys::now_ns() > spin_until_ns && progress_->arm()) {
-      // Bounded: two sleepers share the NIC's descriptor, and the other one may take the event.
-      (void)sys::nap_on(progress_->event_fd(), std::min<std::int64_t>(deadline.left_ns(), 1'000'000));
+    if (did == 0 && sys::now_ns() > spin_until_ns && rails_[0].nic->arm()) {
+      // Bounded: others sleep on the NIC's descriptor too, and may take the event.
+      (void)sys::nap_on(rails_[0].nic->event_fd(), std::min<std::int64_t>(deadline.left_ns(), 1'000'000));
     }
   }
 }

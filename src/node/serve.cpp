@@ -39,6 +39,7 @@ Result<rendezvous::ConnectReply> Core::on_connect(rendezvous::PeerId id, const r
   if (request.lane == rendezvous::LaneKind::extra) {
     STRAIT_TRY(auto queue, rail::Queue::make(*rails_[0].nic, {kPassiveBlocks, 0}));
     STRAIT_CHECK(queue->connect(settings));
+    sleeper_.rouse_now();
     reply.qpn = queue->qpn();
     const std::lock_guard lock(peers_mutex_);
     strait_peer* peer = find_served_locked(id);
@@ -49,6 +50,7 @@ Result<rendezvous::ConnectReply> Core::on_connect(rendezvous::PeerId id, const r
 
   STRAIT_TRY(std::unique_ptr<strait_lane> lane, make_lane(0, 1, true));
   STRAIT_CHECK(lane->core.queue().connect(settings));
+  sleeper_.rouse_now();  // there is a new link to listen on
   reply.qpn = lane->core.queue().qpn();
   auto incoming = std::make_unique<Incoming>();
   incoming->remote_qpn = request.qpn;

@@ -49,6 +49,7 @@ Waited wait_on(strait_lane& lane, std::int64_t timeout_ns, Done done) {
       }
     }
     queue.drive();
+    lane.sleeper->rouse();
     if (turn % kTurnsPerClock != 0) [[likely]]
       continue;
     if (!patience.turn()) {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the flow tests share: two Nodes that talk to each other through the public API, patterns, and counts of what a
+// leak would leave behind.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "strait/strait.hpp"
+
+namespace strait::flow {
+
+using namespace std::chrono_literals;
+
+inline NodeOptions settings(std::vector<std::pair<std::string, std::string>> more = {}) {
+  NodeOptions options;
+  options.settings = {{"secret", "flow tests know this secret"}, {"accelerator_memory", "64M"}};
+  for (auto& pair : more) {
+    std::erase_if(options.settings, [&](const auto& old) { return old.first == pair.first; });
+    options.settings.push_back(std::move(pair));
+  }
+  return options;
+}
+
+inline std::vector<std::uint8_t> pattern(std::size_t length, std::uint32_t seed) {
+  std::vector<std::uint8_t> bytes(length);
+  std::uint32_t state = seed * 2654435761u + 1;
+  for (auto& byte : bytes) {
+    state = state * 1664525u + 1013904223u;
+    byte = static_cast<std::uint8_t>(state >> 24);
+  }
+  return bytes;
+}
+
+// Memory of either kind, written and read through the API so that tests are the same for both.
+class Block {
+ public:
+  Block(Node& node, const std::string& kind, std::size_t length, access::Access rights)
+      : node_(&node),
+        memory_(node.allocate(length, {.near = kind}).value()),
+        region(node.share(memory_, rights).value()) {}
+  void fill(const std::vector<std::uint8_t>& bytes, std::size_t offset = 0) {
+    node_->copy(static_cast<std::uint8_t*>(memory_.data()) + offset, bytes.data(), bytes.size()).value();
+  }
+  [[nodiscard]] std::vector<std::uint8_t> read(std::size_t offset, std::size_t length) const {
+    std::vector<std::uint8_t> bytes(length);
+    node_->copy(bytes.data(), static_cast<std::uint8_t*>(memory_.data()) + offset, length).value();
+    return bytes;
+  }
+  [[nodiscard]] std::uint64_t word(std::size_t offset) const {
+    const auto bytes = read(offset, 8);
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes.data(), 8);
+    return value;
+  }
+  [[nodiscard]] Memory& memory() { return memory_; }
+
+ private:
+  Node* node_;
+  Memory memory_;
+
+ public:
+  Region region;  // goes before its memory
+};
+
+inline int open_fds() {
+  int count = 0;
+  for (auto it = std::filesystem::directory_iterator("/proc/self/fd"); it != std::filesystem::directory_iterator();
+       ++it)
+    ++count;
+  return count;
+}
+
+inline nlohmann::json info(Node& node) {
+  return nlohmann::json::parse(node.info().value());
+}
+
+// Two Nodes in one process, connected: `asker` has the peer `far`, `owner` the peer `near`.
+struct Pair {
+  explicit Pair(NodeOptions owner_options = settings(), NodeOptions asker_options = settings())
+      : owner(Node::open(owner_options).value()),
+        asker(Node::open(asker_options).value()),
+        far(asker.connect(owner.address()).value()),
+        near(owner.accept(5s).value()) {}
+  Node owner;
+  Node asker;
+  Peer far;
+  Peer near;
+};
+
+}  // namespace strait::flow
