@@ -101,7 +101,7 @@ TEST(Invariant09_CompletionIsCumulative, EverythingEarlierOnThatQueueAndNothingE
   SendRig one(5, 0, 0x11), two(5, 0, 0x22);
   CqRig cq(4, 64);
   std::vector<std::uint64_t> starts;
-  for (int i = 0; i < 8; ++i) {
+  for (std::size_t i = 0; i < 8; ++i) {
     const std::vector<std::uint8_t> payload(40 + 20 * i % 60, 1);
     const Pending p = post_send_inline<kOne>(one.ring, payload.data(), payload.size(), 0);
     ASSERT_TRUE(p.ok());
@@ -142,6 +142,26 @@ void refuse_unknown_counters() {
 TEST(Invariant09_CompletionIsCumulative, ACounterThatNobodyPostedChangesNothing) {
   refuse_unknown_counters<kOne>();
   refuse_unknown_counters<kMany>();
+}
+
+// A thread that was stopped between reading `completed` and reading a counter, while the ring turned many times.
+TEST(Invariant09_CompletionIsCumulative, ALateLookCompletesNothingWrong) {
+  for (std::uint64_t lag :
+       {std::uint64_t{16}, std::uint64_t{40000}, std::uint64_t{65536}, std::uint64_t{65536 * 3 + 5}}) {
+    SendRig rig(4, 1000);
+    while (rig.ring.slots.reserved < 1000 + lag) {
+      ASSERT_TRUE(post_nop<kMany>(rig.ring, 0).ok());
+      ring_doorbell<kMany>(rig.ring);
+      rig.ring.slots.completed = rig.ring.slots.reserved;
+    }
+    for (int i = 0; i < 10; ++i) ASSERT_TRUE(post_nop<kMany>(rig.ring, 0).ok());
+    ring_doorbell<kMany>(rig.ring);
+    const std::uint64_t in_flight = rig.ring.slots.completed;
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      (void)complete_since<kMany>(rig.ring, 1000, static_cast<std::uint16_t>(in_flight + i));
+      ASSERT_LE(rig.ring.slots.completed, in_flight + i + 1) << "lag " << lag;
+    }
+  }
 }
 
 // ---- 10: errors

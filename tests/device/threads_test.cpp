@@ -211,6 +211,45 @@ TEST(Invariant06_SlotsArePublishedOnceAndInOrder, EightPostersOnACollapsedRing) 
   crowd(true);
 }
 
+// Whoever sees a doorbell sees a record that is beyond it, and every WQE below the record.
+TEST(Invariant05_PublishedMeansComplete, TheRecordIsThereBeforeTheDoorbell) {
+  SendRig rig(6);
+  CqRig cq(4, 64);
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint32_t> late{0};
+  DeviceThread device(rig, cq, false);
+  std::thread watcher([&] {
+    while (!stop.load()) {
+      const std::uint64_t raw = __atomic_load_n(&rig.doorbell, __ATOMIC_ACQUIRE);
+      mlx5::Doorbell bell;
+      std::memcpy(&bell, &raw, 8);
+      const std::uint32_t record = rig.sent();
+      if (raw != 0 && static_cast<std::int16_t>(record - bell.index()) <= 0) ++late;
+    }
+  });
+  std::thread device_thread([&] {
+    device.run(kEach);
+    device.complete_rest();
+  });
+  Random random{5};
+  Completion c{};
+  const Deadline deadline = Deadline::after_ns(30'000'000'000);
+  for (std::uint32_t i = 0; i < kEach && !deadline.passed();) {
+    while (poll(cq.ring, c) == Polled::done) (void)complete_up_to<kOne>(rig.ring, c.wqe_counter);
+    const auto payload = make_payload(0, i, random);
+    i += post_send_inline<kOne>(rig.ring, payload.data(), payload.size(), kSignaled).ok();
+    ring_doorbell<kOne>(rig.ring);
+  }
+  while (rig.ring.slots.completed != rig.ring.slots.reserved && !deadline.passed())
+    while (poll(cq.ring, c) == Polled::done) (void)complete_up_to<kOne>(rig.ring, c.wqe_counter);
+  stop = true;
+  watcher.join();
+  device_thread.join();
+  EXPECT_EQ(late.load(), 0u);
+  EXPECT_EQ(device.error(), nullptr) << device.error();
+  EXPECT_EQ(rig.ring.slots.completed, rig.ring.slots.reserved);
+}
+
 // Bursts that end: after the last poster of each has returned, the device has been shown everything.
 TEST(Invariant07_NoDoorbellIsLost, ManyBurstsOfManyPosters) {
   SendRig rig(8);

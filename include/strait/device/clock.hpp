@@ -41,9 +41,10 @@ struct PacedDeadline {
   Deadline deadline;
   std::uint32_t turns = 0;
 
-  // One pause of the loop; true once the deadline has passed.
+  STRAIT_HD bool passed() { return (turns++ & 15) == 0 && deadline.passed(); }
+  // One idle turn of the loop; true once the deadline has passed.
   STRAIT_HD bool pause() {
-    if ((turns++ & 15) == 0 && deadline.passed()) return true;
+    if (passed()) return true;
     relax();
     return false;
   }

@@ -127,6 +127,7 @@ STRAIT_HD_INLINE Polled poll(CompletionRing& ring, Completion& out) {
 template <Sharing S>
 STRAIT_HD inline Polled poll_collapsed(SendRing& send, const CompletionRing& ring, Completion& out) {
   const wire::mlx5::Cqe* const cqe = cqe_at(ring, 0);
+  const std::uint64_t completed = completed_of<S>(send.slots);  // before the CQE: see complete_since()
   const std::uint32_t tail = load_acquire(reinterpret_cast<const std::uint32_t*>(&cqe->wqe_counter));
   order_cqe_reads();
   out = Completion{};
@@ -141,7 +142,7 @@ STRAIT_HD inline Polled poll_collapsed(SendRing& send, const CompletionRing& rin
     out.vendor_syndrome = static_cast<std::uint8_t>(raw >> 16);
     return Polled::error;
   }
-  return complete_up_to<S>(send, out.wqe_counter).known ? Polled::done : Polled::empty;
+  return complete_since<S>(send, completed, out.wqe_counter).known ? Polled::done : Polled::empty;
 }
 
 }  // namespace strait::device

@@ -102,11 +102,12 @@ struct Finished {
   bool known;           // false: no WQE in flight starts there; the completion is stale or not ours
 };
 
-// Turns the 16-bit counter of a CQE into the WQE's index and frees every block up to its end: completion is cumulative.
-// An unknown counter changes nothing.
+// complete_up_to() with `completed` as it was before the counter was read. A thread that looks at a collapsed CQE must
+// read in that order: stopped between the two the other way round, it would take a counter from many laps ago for a new
+// one. Read this way a late look finds either the right WQE or one whose mark is gone.
 template <Sharing S>
-STRAIT_HD inline Finished complete_up_to(SendRing& ring, std::uint16_t wqe_counter) {
-  const std::uint64_t start = widen(completed_of<S>(ring.slots), wqe_counter);
+STRAIT_HD inline Finished complete_since(SendRing& ring, std::uint64_t completed, std::uint16_t wqe_counter) {
+  const std::uint64_t start = widen(completed, wqe_counter);
   const std::uint64_t rung = rung_of<S>(ring.slots);
   Finished out{start, start, false};
   if (start >= rung) return out;
@@ -126,6 +127,13 @@ STRAIT_HD inline Finished complete_up_to(SendRing& ring, std::uint16_t wqe_count
   raise_completed<S>(ring.slots, out.end);
   out.known = true;
   return out;
+}
+
+// Turns the 16-bit counter of a CQE into the WQE's index and frees every block up to its end: completion is cumulative.
+// An unknown counter changes nothing. For the one thread that polls the completion ring.
+template <Sharing S>
+STRAIT_HD_INLINE Finished complete_up_to(SendRing& ring, std::uint16_t wqe_counter) {
+  return complete_since<S>(ring, completed_of<S>(ring.slots), wqe_counter);
 }
 
 // Has the WQE that starts at this index completed, as far as completions have been reaped?

@@ -46,7 +46,8 @@ STRAIT_HD inline Waited wait_until(SendRing& send, CompletionRing& cq, Deadline 
     const Polled polled = reap<S, M>(send, cq, completion, other);
     if (other) return Waited::other;
     if (polled == Polled::error) return Waited::error;
-    if (polled == Polled::empty && paced.pause()) return Waited::timeout;
+    // Also while completions keep coming: they may be everybody's but ours.
+    if (polled == Polled::empty ? paced.pause() : paced.passed()) return enough() ? Waited::ok : Waited::timeout;
   }
   return Waited::ok;
 }

@@ -22,8 +22,8 @@ STRAIT_HD constexpr std::uint32_t swap_bytes(std::uint32_t v) {
   return v << 24 | (v & 0xff00u) << 8 | (v >> 8 & 0xff00u) | v >> 24;
 }
 STRAIT_HD constexpr std::uint64_t swap_bytes(std::uint64_t v) {
-  return static_cast<std::uint64_t>(swap_bytes(static_cast<std::uint32_t>(v))) << 32 |
-         swap_bytes(static_cast<std::uint32_t>(v >> 32));
+  return v << 56 | (v & 0xff00u) << 40 | (v & 0xff0000u) << 24 | (v & 0xff000000u) << 8 | (v >> 8 & 0xff000000u) |
+         (v >> 24 & 0xff0000u) | (v >> 40 & 0xff00u) | v >> 56;
 }
 
 template <class Integer>
