@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the engine does with wrong keys, wrong lengths, missing receives, garbage, and peers that die or fall silent.
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -317,6 +318,7 @@ TEST(Faults, AKilledPeerFailsItsQueuePairsAndNothingElse) {
   const strait_nic_address home = a->address();
   const pid_t child = ::fork();
   if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     auto b = Engine::open({}).value();
     TestQueue qb(*b, b->alloc_pd());
     static std::array<std::byte, 64> memory;

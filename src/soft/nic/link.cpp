@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "soft/nic/link.hpp"
 
-#include <unistd.h>
-
 #include <cstring>
 
 #include "sys/files.hpp"
+#include "sys/host.hpp"
+#include "sys/private_file.hpp"
 #include "sys/process.hpp"
 
 namespace strait::soft::nic {
@@ -55,7 +55,7 @@ Result<Hello> read_hello(const sys::Packet& packet, std::size_t fds) {
 
 Result<pid_t> same_user(int socket) {
   STRAIT_TRY(const sys::PeerCredentials who, sys::peer_credentials(socket));
-  if (who.uid != ::geteuid()) {
+  if (who.uid != sys::user_id()) {
     return fail(Code::denied, "process {} belongs to user {}: the ring grant is for processes of the same user",
                 who.pid, who.uid);
   }
@@ -178,7 +178,7 @@ Result<LinkPair> open_loopback(const EngineId& self, const LinkPolicy& policy) {
                sys::map_file(memory_fd.get(), 0, sizeof(ChannelMemory), sys::Protect::read_write, *policy.calls));
     STRAIT_TRY(auto link, make_link(std::move(mapping), side));
     link->peer = self;
-    link->peer_pid = ::getpid();
+    link->peer_pid = sys::process_id();
     link->loopback = true;
     probe_cross(*link, make_hello(self), policy);
     (side == 0 ? pair.first : pair.second) = std::move(link);
