@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "rows.hpp"
+
+namespace bench {
+namespace {
+
+using Json = nlohmann::json;
+constexpr const char* kBegin = "<!-- begin: strait_bench -->";
+constexpr const char* kEnd = "<!-- end: strait_bench -->";
+
+const PairRow* row_of(const Json& result) {
+  for (const PairRow& row : pair_rows()) {
+    if (result["id"] == row.id) return &row;
+  }
+  return nullptr;
+}
+
+const Json* find(const Json& results, const char* kind) {
+  for (const Json& result : results["rows"]) {
+    if (result["kind"] == kind) return &result;
+  }
+  return nullptr;
+}
+
+std::string number(double value) {
+  return value < 10    ? fmt::format("{:.3g}", value)
+         : value < 100 ? fmt::format("{:.1f}", value)
+                       : fmt::format("{:.0f}", value);
+}
+
+std::string median_of(const Json& result, const char* name) {
+  return result.contains(name) ? number(result[name]["median"].get<double>()) : "-";
+}
+
+std::string range_of(const Json& result, const char* name) {
+  if (!result.contains(name)) return "-";
+  return fmt::format("{:.2f} .. {:.2f}", result[name]["p10"].get<double>(), result[name]["p90"].get<double>());
+}
+
+bool reached(const PairRow& row, const Json& result) {
+  if (row.goal == 0) return true;
+  if (!result.contains("ratio")) return result.contains("no_peer");
+  const double ratio = result["ratio"]["median"].get<double>();
+  return row.lower_is_better ? ratio <= row.goal : ratio >= row.goal;
+}
+
+std::string verdict(const PairRow& row, const Json& result) {
+  if (result["samples"].empty()) return "failed";
+  if (!result.contains("ratio")) return "noted, not run";
+  if (row.goal == 0) return result["noisy"].get<bool>() ? "noisy" : "";
+  std::string text = reached(row, result) ? "reached" : "missed";
+  if (result["noisy"].get<bool>()) text += ", noisy";
+  return text;
+}
+
+std::string peer_figure(const PairRow& row, const Json& result) {
+  if (result.contains("peer")) return median_of(result, "peer");
+  return row.noted > 0 ? number(row.noted) + "*" : "-";
+}
+
+std::string goal_text(const PairRow& row) {
+  if (row.goal == 0) return "-";
+  return fmt::format("{} {:.1f}", row.lower_is_better ? "<=" : ">=", row.goal);
+}
+
+std::string pairs_text(const Json& result) {
+  return fmt::format("{}/{}", result["kept"].get<int>(), result["samples"].size());
+}
+
+std::string misses_text(const Json& size, const Json& first, const char* what) {
+  const std::string name(what);
+  const double counted = size[name + "_misses"].get<double>();
+  if (counted >= 0) return fmt::format("{:.2f} counted", counted);
+  const double extra = size[name + "_ns"].get<double>() - first[name + "_ns"].get<double>();
+  const double each = size[name == "key" ? "miss_ns_keys" : "miss_ns_cache"].get<double>();
+  return fmt::format("{:.1f} by time", std::max(extra, 0.0) / each);
+}
+
+void add_pairs(std::string& out, const Json& results, bool extra) {
+  for (const Json& result : results["rows"]) {
+    const PairRow* row = result["kind"] == "pair" ? row_of(result) : nullptr;
+    if (row == nullptr || row->extra != extra) continue;
+    out += fmt::format("| {} | {} {} | {} {} ({}) | {} | **{}** | {} | {} | {} | {} | {} |\n", row->title,
+                       median_of(result, "strait"), row->unit, peer_figure(*row, result), row->unit, row->peer_title,
+                       median_of(result, "memcpy"), median_of(result, "ratio"), range_of(result, "ratio"),
+                       goal_text(*row), row->prediction, pairs_text(result), verdict(*row, result));
+  }
+}
+
+void add_counts(std::string& out, const Json& results) {
+  if (const Json* counts = find(results, "instructions")) {
+    out += "\n### Instructions (callgrind)\n\n";
+    out += fmt::format("Predicted: {}.\n\n| step | instructions |\n|---|---|\n", kInstructionsPrediction);
+    const auto add = [&](const Json& steps, const char* step, const char* title) {
+      if (steps.contains(step)) out += fmt::format("| {} | {} |\n", title, steps[step].get<int>());
+    };
+    const Json& ring = (*counts)["inline_write"];
+    add(ring, "post", "8 B inline write: build and ring");
+    add(ring, "reap", "8 B inline write: reap");
+    add(ring, "empty", "look at an empty completion ring");
+    const Json& path = (*counts)["put_path"];
+    add(path, "put", "strait_put of 8 B, with the software NIC's requester");
+    add(path, "land", "owner's poll that lands it (software NIC's responder)");
+    add(path, "ack", "owner's poll that acknowledges it, when nothing else carries that");
+    add(path, "wait", "strait_wait, with the software NIC's completion");
+    add(path, "poll", "strait_node_poll with nothing to do");
+    if (ring.contains("problem")) out += fmt::format("\nNot counted: {}\n", ring["problem"].get<std::string>());
+  }
+  if (const Json* lookup = find(results, "lookup"); lookup != nullptr && lookup->contains("sizes")) {
+    out += fmt::format(
+        "\n### Finding a region\n\nPredicted: {}. Lines: cache lines of the table that a lookup reads. Misses: counted "
+        "by the "
+        "CPU, or, where its counters are closed to us, the time above a single region divided by a dependent miss in "
+        "as "
+        "much memory.\n\n| regions | cache hit ns | lines | misses | key check ns | misses | one miss ns "
+        "|\n|---|---|---|---|---|---|---|\n",
+        kLookupPrediction);
+    const Json& first = (*lookup)["sizes"][0];
+    for (const Json& size : (*lookup)["sizes"]) {
+      out +=
+          fmt::format("| {} | {:.0f} | {:.2f} | {} | {:.1f} | {} | {:.1f} / {:.1f} |\n", size["regions"].get<int>(),
+                      size["cache_ns"].get<double>(), size["cache_lines"].get<double>(),
+                      misses_text(size, first, "cache"), size["key_ns"].get<double>(), misses_text(size, first, "key"),
+                      size["miss_ns_cache"].get<double>(), size["miss_ns_keys"].get<double>());
+    }
+  }
+  if (const Json* held = find(results, "footprint"); held != nullptr && held->contains("lanes")) {
+    const auto value = [&](const char* name) { return (*held)[name].get<double>(); };
+    out += fmt::format("\n### Memory and idle time\n\nPredicted: {}; {}.\n\n| what | measured |\n|---|---|\n",
+                       kFootprintPrediction, kIdlePrediction);
+    out += fmt::format(
+        "| region, local use | {:.0f} B of heap |\n| region that peers may write, with its signals | {:.0f} B of heap "
+        "|\n",
+        value("region_local_heap"), value("region_remote_heap"));
+    out += fmt::format("| sharing a page of a known allocation | {:.2f} us |\n", value("share_remote_us"));
+    out += fmt::format("| lane of depth {:.0f}: queue pair, rings, book | {:.0f} B resident, {:.0f} B at the peer |\n",
+                       value("lane_depth"), value("lane_resident"), value("lane_resident_at_peer"));
+    out += fmt::format("| a Node, open and otherwise unused | {:.0f} B resident |\n", value("node_resident"));
+    out += fmt::format("| connected Node with its own thread, idle for {:.0f} s | {:.3f} % of a core |\n",
+                       value("idle_seconds"), value("idle_percent"));
+  }
+}
+
+std::string noted_line(const Json& results) {
+  for (const Json& result : results["rows"]) {
+    if (result.contains("no_peer"))
+      return "\n\\* noted on the reference machine, not run: " + result["no_peer"].get<std::string>() + ".\n";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string table_text(const Json& results) {
+  std::string out = fmt::format("{:<34}{:>12}{:>12}{:>8}  {:<14}{:<7}{}\n", "put between two processes", "strait",
+                                "peer", "ratio", "p10 .. p90", "pairs", "to reach");
+  for (const Json& result : results["rows"]) {
+    const PairRow* row = result["kind"] == "pair" ? row_of(result) : nullptr;
+    if (row == nullptr) continue;
+    out += fmt::format("{:<34.33}{:>12}{:>12}{:>8}  {:<14}{:<7}{} {}\n", row->title,
+                       median_of(result, "strait") + " " + row->unit, peer_figure(*row, result) + " " + row->unit,
+                       median_of(result, "ratio"), range_of(result, "ratio"), pairs_text(result), goal_text(*row),
+                       verdict(*row, result));
+    if (result.contains("memcpy"))
+      out += fmt::format("    memcpy {} GB/s, {} x\n", median_of(result, "memcpy"), median_of(result, "memcpy_ratio"));
+    for (const Json& failure : result["failures"]) out += "    failed: " + failure.get<std::string>() + "\n";
+    if (result.contains("no_peer")) out += "    * noted, not run: " + result["no_peer"].get<std::string>() + "\n";
+  }
+  // The counts read the same in both places.
+  std::string counts;
+  add_counts(counts, results);
+  return out + counts +
+         "\nThe NIC and soft:0 are software; the figures are theirs and this machine's, not a network's.\n";
+}
+
+std::string docs_text(const Json& results) {
+  const Json& machine = results["machine"];
+  std::string out = fmt::format("Command: `{}`, {}. Load average at the start {:.1f}, at the end {:.1f}.\n\n",
+                                results["command"].get<std::string>(), results["date"].get<std::string>(),
+                                results["load_before"].get<double>(), results["load_after"].get<double>());
+  out += fmt::format("Machine: {}, {} CPUs{}, {}, {}. g++ {}; strait {}, libfabric {}, UCX {}, valgrind {}.\n\n",
+                     machine["cpu"].get<std::string>(), machine["cpus"].get<int>(),
+                     machine["hypervisor"].get<bool>() ? " (virtual)" : "", machine["memory"].get<std::string>(),
+                     machine["kernel"].get<std::string>(), machine["compiler"].get<std::string>(),
+                     machine["strait"].get<std::string>(), machine["libfabric"].get<std::string>(),
+                     machine["ucx"].get<std::string>(), machine["valgrind"].get<std::string>());
+  const char* head =
+      "| between two processes | strait (software NIC) | peer | memcpy GB/s | ratio | p10 .. p90 | to reach | "
+      "predicted | pairs kept | |\n"
+      "|---|---|---|---|---|---|---|---|---|---|\n";
+  out += head;
+  add_pairs(out, results, false);
+  out += "\nTo tell why, the same with one thing changed:\n\n";
+  out += head;
+  add_pairs(out, results, true);
+  out += noted_line(results);
+  add_counts(out, results);
+  return out;
+}
+
+std::string replace_between_markers(const std::string& file, const std::string& text) {
+  std::ifstream in(file);
+  if (!in) return file + " cannot be read";
+  std::stringstream whole;
+  whole << in.rdbuf();
+  const std::string old = whole.str();
+  const std::size_t begin = old.find(kBegin);
+  const std::size_t end = old.find(kEnd);
+  if (begin == std::string::npos || end == std::string::npos || end < begin) {
+    return file + " has no lines \"" + kBegin + "\" and \"" + kEnd + "\"";
+  }
+  const std::size_t after = begin + std::string(kBegin).size();
+  std::ofstream out(file);
+  out << old.substr(0, after) << "\n" << text << old.substr(end);
+  out.flush();
+  return out ? std::string() : file + " cannot be written";
+}
+
+bool all_reached(const Json& results) {
+  for (const Json& result : results["rows"]) {
+    const PairRow* row = result["kind"] == "pair" ? row_of(result) : nullptr;
+    if (row != nullptr && !reached(*row, result)) return false;
+  }
+  return true;
+}
+
+}  // namespace bench

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results as people read them: a table on the terminal, sections of docs/performance.md.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace bench {
+
+// 80 columns, plain text.
+std::string table_text(const nlohmann::json& results);
+// Markdown, to stand between the markers of docs/performance.md.
+std::string docs_text(const nlohmann::json& results);
+// Puts `text` between the markers in `file`; an empty string when done, else what is wrong.
+std::string replace_between_markers(const std::string& file, const std::string& text);
+// A row whose goal was missed, or that failed.
+bool all_reached(const nlohmann::json& results);
+
+}  // namespace bench

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves bytes between two processes with libstrait, through its public API alone.
+//
+//   strait_transfer latency|rate|bandwidth [workload options] [memory=host|malloc|soft:0] [signal_every=N] [depth=N]
+//                   [lane=own|peer]
+//
+// Both sides drive their own engine (progress=caller). lane=peer: both use the lane that every connection has, which
+// takes a lock and lets acknowledgements ride on answers; lane=own: each opens one, which takes none.
+#include <strait/strait.hpp>
+
+#include <chrono>
+#include <memory>
+
+#include "transfer.hpp"
+
+namespace bench {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Memory of one region: from the Node (host or accelerator), or the application's own.
+struct Buffer {
+  Buffer(strait::Node& node, const std::string& kind, std::uint64_t length) {
+    if (kind == "malloc") {
+      own.reset(static_cast<std::uint8_t*>(std::aligned_alloc(4096, (length + 4095) / 4096 * 4096)));
+      if (!own) give_up("out of memory");
+      address = cpu = own.get();
+    } else {
+      memory = std::make_unique<strait::Memory>(node.allocate(length, {.near = kind}).value());
+      address = static_cast<std::uint8_t*>(memory->data());
+      if (kind == "host") cpu = address;
+    }
+  }
+  struct Free {
+    void operator()(std::uint8_t* bytes) const { std::free(bytes); }
+  };
+  std::unique_ptr<std::uint8_t, Free> own;
+  std::unique_ptr<strait::Memory> memory;
+  std::uint8_t* address = nullptr;
+  std::uint8_t* cpu = nullptr;  // null: only the device's copies reach it
+};
+
+class StraitTransport {
+ public:
+  StraitTransport(const Workload& w, Meeting* meeting, int side)
+      : workload_(w), node_(strait::Node::open({.settings = {{"progress", "caller"}}}).value()), ops_(2 * w.window) {
+    const std::string kind = w.option("memory", "host");
+    const std::vector<std::uint8_t> zeros(w.region_bytes);
+    for (std::uint32_t r = 0; r < w.regions; ++r) {
+      sources_.emplace_back(node_, kind, w.region_bytes);
+      targets_.emplace_back(node_, kind, w.region_bytes);
+      node_.copy(targets_[r].address, zeros.data(), w.region_bytes).value();
+      from_.push_back(node_.share(sources_[r].address, w.region_bytes, strait::access::local).value());
+      into_.push_back(node_.share(targets_[r].address, w.region_bytes, strait::access::remote_write).value());
+      published_.push_back(node_.publish("bench/" + std::to_string(r), into_[r]).value());
+    }
+    if (w.test == Test::latency && targets_[0].cpu == nullptr) give_up("the CPU cannot poll a word in " + kind);
+    std::snprintf(meeting->name[side], sizeof meeting->name[side], "%s", node_.address().c_str());
+    meet(meeting, side);
+    connect(meeting, side);
+    for (std::uint32_t r = 0; r < w.regions; ++r) remote_.push_back(look_up(r));
+    const auto depth = static_cast<std::uint32_t>(std::stoul(w.option("depth", "256")));
+    const auto every = static_cast<std::uint32_t>(std::stoul(w.option("signal_every", "1")));
+    if (w.option("lane", "own") == "own") {
+      lane_ = std::make_unique<strait::Lane>(peer_->lane(depth, 10s, every).value());
+      raw_ = lane_->raw();
+    } else {
+      raw_ = strait_peer_lane(raw_peer_);
+    }
+    meet(meeting, side);
+  }
+
+  void post(Place from, Place to) {
+    const strait_slice slice{from_[from.region].raw(), from.offset, workload_.size_bytes};
+    const strait_target& target = remote_[to.region].raw();
+    strait_op& op = ops_[posted_ % ops_.size()];
+    for (;;) {
+      const std::int32_t code = strait_put(raw_, &slice, &target, to.offset, nullptr, &op, &error_);
+      if (code == STRAIT_OK) break;
+      if (code != STRAIT_AGAIN || posted_ == reaped_) give_up(std::string("put: ") + error_.text);
+      reap_one();
+    }
+    ++posted_;
+  }
+  void progress() { strait_node_poll(node_.raw()); }
+  void reap_down_to(std::uint32_t n) {
+    while (posted_ - reaped_ > n) reap_one();
+  }
+  std::uint8_t* source(std::uint32_t r) { return sources_[r].cpu; }
+  std::uint8_t* target(std::uint32_t r) { return targets_[r].cpu; }
+  void load_source(std::uint32_t r, const std::uint8_t* bytes) {
+    node_.copy(sources_[r].address, bytes, workload_.region_bytes).value();
+  }
+  void read_target(std::uint32_t r, std::uint8_t* bytes) {
+    node_.copy(bytes, targets_[r].address, workload_.region_bytes).value();
+  }
+  std::string path() { return strait_lane_path(raw_); }
+
+ private:
+  void reap_one() {
+    strait_done done;
+    done.struct_size = sizeof done;
+    const std::int32_t code = strait_wait(&ops_[reaped_ % ops_.size()], 10'000'000'000, &done, &error_);
+    if (code != STRAIT_OK) give_up(std::string("wait: ") + error_.text);
+    ++reaped_;
+  }
+
+  // One connection serves both directions.
+  void connect(Meeting* meeting, int side) {
+    const std::int32_t code = side == 0
+                                  ? strait_connect(node_.raw(), meeting->name[1], 10'000'000'000, &raw_peer_, &error_)
+                                  : strait_accept(node_.raw(), 10'000'000'000, &raw_peer_, &error_);
+    if (code != STRAIT_OK) give_up(std::string("connect: ") + error_.text);
+    peer_ = std::make_unique<strait::Peer>(raw_peer_);
+  }
+  strait::Target look_up(std::uint32_t r) { return peer_->lookup("bench/" + std::to_string(r), 10s).value(); }
+
+  const Workload& workload_;
+  strait::Node node_;
+  std::vector<Buffer> sources_, targets_;
+  std::vector<strait::Region> from_, into_;
+  std::vector<strait::Published> published_;
+  std::unique_ptr<strait::Peer> peer_;
+  strait_peer* raw_peer_ = nullptr;
+  std::vector<strait::Target> remote_;
+  std::unique_ptr<strait::Lane> lane_;
+  strait_lane* raw_ = nullptr;
+  std::vector<strait_op> ops_;
+  std::uint64_t posted_ = 0;
+  std::uint64_t reaped_ = 0;
+  strait_error error_{
+      .struct_size = sizeof(strait_error), .code = 0, .sys_errno = 0, .syndrome = 0, .text = {}, .remedy = {}};
+};
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) try {
+  const bench::Workload workload = bench::parse_workload(argc, argv);
+  bench::Meeting* meeting = nullptr;
+  const int side = bench::split(workload, &meeting);
+  {
+    bench::StraitTransport transport(workload, meeting, side);
+    bench::run_transfer(workload, meeting, side, transport);
+    bench::meet(meeting, side);
+  }
+  if (side == 0) bench::join();
+  return 0;
+} catch (const std::exception& failure) {
+  bench::give_up(failure.what());
+}

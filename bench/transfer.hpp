@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// The timed loops, written once and instantiated for each library that moves bytes, so that a difference between two
+// programs is a difference between the libraries.
+//
+// Transport: what a library must do.
+//   void post(Place from, Place to)       one put of workload.size_bytes; reaps by itself when the library is full
+//   void progress()                       lets the library work: polls once
+//   void reap_down_to(std::uint32_t n)    until at most n puts are not yet known to be complete
+//   std::uint8_t* source(r), target(r)    this process's memory; null when the CPU cannot reach it
+//   void load_source(r, bytes), read_target(r, bytes)   outside the timed part, for any memory
+//   std::string path()
+#pragma once
+
+#include <algorithm>
+
+#include "workload.hpp"
+
+namespace bench {
+
+// The places of one phase: where puts land on either side, and where the bytes come from.
+struct PhasePlaces {
+  Places to_owner, to_initiator, from;
+  PhasePlaces(const Workload& w, std::uint64_t phase)
+      : to_owner(w, 3 * phase + 1), to_initiator(w, 3 * phase + 2), from(w, 3 * phase + 3) {}
+};
+
+// Small puts take their source in turn, so that no source is rewritten while it is under way; large ones at random.
+inline Place source_place(const Workload& w, PhasePlaces& places, std::uint64_t i) {
+  if (w.size_bytes != 8) return places.from.next();
+  return {static_cast<std::uint32_t>(i % w.regions), i % w.window * 8};
+}
+
+template <class Transport>
+void put_word(Transport& t, Place from, Place to, std::uint64_t value) {
+  store_word(t.source(from.region) + from.offset, value);
+  t.post(from, to);
+}
+
+template <class Transport>
+void await_word(Transport& t, Place at, std::uint64_t value, Patience& patience) {
+  const std::uint8_t* word = t.target(at.region) + at.offset;
+  while (load_word(word) != value) {
+    t.progress();
+    patience.spent();
+  }
+  patience.again();
+}
+
+// Every put is answered by one, and completed and reaped before the next.
+template <class Transport>
+void ping(Transport& t, PhasePlaces& places, std::uint64_t phase, std::uint64_t count) {
+  Patience patience;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Place there = places.to_owner.next();
+    const Place here = places.to_initiator.next();
+    put_word(t, there, there, tag(phase, i));
+    await_word(t, here, tag(phase, i), patience);
+    t.reap_down_to(0);
+  }
+}
+
+template <class Transport>
+void pong(Transport& t, PhasePlaces& places, std::uint64_t phase, std::uint64_t count) {
+  Patience patience;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Place here = places.to_owner.next();
+    const Place there = places.to_initiator.next();
+    await_word(t, here, tag(phase, i), patience);
+    put_word(t, there, there, tag(phase, i));
+    t.reap_down_to(0);
+  }
+}
+
+// `window` puts under way at any time; ends when all of them are complete.
+template <class Transport>
+void stream(Transport& t, const Workload& w, PhasePlaces& places, std::uint64_t phase, std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    t.reap_down_to(w.window - 1);
+    const Place from = source_place(w, places, i);
+    const Place to = places.to_owner.next();
+    if (w.size_bytes == 8) {
+      put_word(t, from, to, tag(phase, i));
+    } else {
+      t.post(from, to);
+    }
+  }
+  t.reap_down_to(0);
+}
+
+// What one phase was like.
+struct Phase {
+  std::uint64_t count;
+  std::uint64_t took_ns;  // initiator
+};
+
+template <class Transport>
+Phase run_phase(const Workload& w, Meeting* meeting, int side, Transport& t, std::uint32_t phase) {
+  meet(meeting, side);
+  const std::uint64_t count = meeting->count.load();
+  PhasePlaces places(w, phase);
+  meet(meeting, side);
+  const std::uint64_t start = now_ns();
+  if (w.test == Test::latency) {
+    if (side == 0) ping(t, places, phase, count);
+    if (side == 1) pong(t, places, phase, count);
+  } else if (side == 0) {
+    stream(t, w, places, phase, count);
+  }
+  const std::uint64_t took = now_ns() - start;
+  meeting->over[side].store(phase);
+  // The other side's last puts may still need this side's engine.
+  while (meeting->over[1 - side].load(std::memory_order_relaxed) != phase) t.progress();
+  return {count, took};
+}
+
+// The side that was written to compares what lies there with the same puts made again.
+template <class Transport>
+std::uint64_t verify(const Workload& w, int side, Transport& t, const std::uint64_t* counts, std::uint32_t phases) {
+  Expected expected(w);
+  for (std::uint32_t phase = 1; phase <= phases; ++phase) {
+    PhasePlaces places(w, phase);
+    for (std::uint64_t i = 0; i < counts[phase]; ++i) {
+      const Place from = w.test == Test::latency ? Place{0, 0} : source_place(w, places, i);
+      expected.put(tag(phase, i), from, side == 1 ? places.to_owner.next() : places.to_initiator.next());
+    }
+  }
+  std::uint64_t wrong = 0;
+  std::vector<std::uint8_t> found(w.region_bytes);
+  for (std::uint32_t r = 0; r < w.regions; ++r) {
+    t.read_target(r, found.data());
+    wrong += expected.differences(r, found.data());
+  }
+  return wrong;
+}
+
+// Warm up, size the timed phase so that it takes w.seconds, time it, verify.
+template <class Transport>
+int run_transfer(const Workload& w, Meeting* meeting, int side, Transport& t) {
+  if (w.test == Test::latency && w.size_bytes != 8) give_up("latency is measured with puts of 8 bytes");
+  std::vector<std::uint8_t> bytes(w.region_bytes);
+  for (std::uint32_t r = 0; r < w.regions; ++r) {
+    fill_source(bytes.data(), r, w.region_bytes);
+    t.load_source(r, bytes.data());
+  }
+  constexpr std::uint32_t kPhases = 3;
+  std::uint64_t counts[kPhases + 1] = {};
+  std::uint64_t took = 0;
+  std::uint64_t next = w.size_bytes > (1u << 20) ? 4 : w.size_bytes > 4096 ? 64 : 2000;
+  for (std::uint32_t phase = 1; phase <= kPhases; ++phase) {
+    if (side == 0) meeting->count.store(next);
+    const Phase done = run_phase(w, meeting, side, t, phase);
+    counts[phase] = done.count;
+    took = done.took_ns;
+    // The second phase is a tenth of the third: caches, pages and clocks are warm when it counts.
+    const double each = static_cast<double>(std::max<std::uint64_t>(took, 1)) / static_cast<double>(counts[phase]);
+    const double wanted = w.seconds * 1e9 * (phase == 1 ? 0.1 : 1.0) / each;
+    next = static_cast<std::uint64_t>(std::clamp(wanted, 8.0, 5e7));
+  }
+  const std::uint64_t wrong = verify(w, side, t, counts, kPhases);
+  if (side == 1 || w.test == Test::latency) meeting->wrong.fetch_add(wrong);
+  meet(meeting, side);
+  if (side == 1) return 0;
+  const auto count = static_cast<double>(counts[kPhases]);
+  const auto ns = static_cast<double>(took);
+  const auto bad = meeting->wrong.load();
+  if (w.test == Test::latency) print_result(w, ns / count / 2 / 1e3, "us", counts[kPhases], bad, t.path());
+  if (w.test == Test::rate) print_result(w, count / ns * 1e3, "M/s", counts[kPhases], bad, t.path());
+  if (w.test == Test::bandwidth)
+    print_result(w, count * static_cast<double>(w.size_bytes) / ns, "GB/s", counts[kPhases], bad, t.path());
+  return 0;
+}
+
+}  // namespace bench

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two processes that meet, the places they write to, and the check afterwards.
+#include "workload.hpp"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <ctime>
+
+namespace bench {
+
+namespace {
+
+pid_t owner_pid = 0;
+std::string program = "bench";
+
+std::uint64_t number(const std::string& text, const std::string& name) {
+  char* end = nullptr;
+  const std::uint64_t value = std::strtoull(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0') give_up("--" + name + " takes a whole number, not \"" + text + "\"");
+  return value;
+}
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+void give_up(const std::string& sentence) {
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), sentence.c_str());
+  std::exit(1);
+}
+
+std::string Workload::option(const std::string& name, const std::string& otherwise) const {
+  for (const std::string& pair : extra) {
+    if (pair.starts_with(name + "=")) return pair.substr(name.size() + 1);
+  }
+  return otherwise;
+}
+
+// PROGRAM latency|rate|bandwidth [--size N] [--window N] [--regions N] [--region-bytes N] [--one-place 0|1]
+//         [--milliseconds N] [--cpu A] [--owner-cpu B] [name=value...]
+Workload parse_workload(int argc, char** argv) {
+  Workload w;
+  program = argv[0];
+  if (argc < 2) give_up("say what to measure: latency, rate or bandwidth");
+  const std::string test = argv[1];
+  if (test == "latency") {
+    w.test = Test::latency;
+  } else if (test == "rate") {
+    w.test = Test::rate;
+  } else if (test == "bandwidth") {
+    w.test = Test::bandwidth;
+    w.size_bytes = 65536;
+    w.window = 8;
+  } else {
+    give_up("\"" + test + "\" is none of latency, rate, bandwidth");
+  }
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (!word.starts_with("--")) {
+      w.extra.push_back(word);
+      continue;
+    }
+    if (i + 1 == argc) give_up(word + " takes a value");
+    const std::string name = word.substr(2);
+    const std::uint64_t value = number(argv[++i], name);
+    if (name == "size")
+      w.size_bytes = value;
+    else if (name == "window")
+      w.window = static_cast<std::uint32_t>(value);
+    else if (name == "regions")
+      w.regions = static_cast<std::uint32_t>(value);
+    else if (name == "region-bytes")
+      w.region_bytes = value;
+    else if (name == "one-place")
+      w.one_place = value != 0;
+    else if (name == "milliseconds")
+      w.seconds = static_cast<double>(value) / 1e3;
+    else if (name == "cpu")
+      w.cpu[0] = static_cast<int>(value);
+    else if (name == "owner-cpu")
+      w.cpu[1] = static_cast<int>(value);
+    else
+      give_up("there is no option " + word);
+  }
+  if (w.regions == 0 || w.regions > Meeting::kMaxRegions) give_up("--regions takes 1 to 16");
+  if (w.window == 0 || w.size_bytes == 0 || w.size_bytes % 8 != 0)
+    give_up("--window and --size must be over 0, --size a multiple of 8");
+  // Small puts spread over 1 MiB; large ones start anywhere in 64 KiB, so that four regions stay a modest multiple of
+  // the one buffer that other programs use.
+  if (w.region_bytes == 0) w.region_bytes = w.size_bytes <= 4096 ? 262144 : w.size_bytes + 65536;
+  if (w.region_bytes < w.size_bytes) give_up("--region-bytes must hold one put");
+  return w;
+}
+
+std::uint64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+void pin(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(cpu), &set);
+  if (sched_setaffinity(0, sizeof set, &set) != 0)
+    give_up("cannot run on CPU " + std::to_string(cpu) + ": " + std::strerror(errno));
+}
+
+int split(const Workload& workload, Meeting** meeting) {
+  void* page = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) give_up("no memory for the page both processes share");
+  *meeting = new (page) Meeting{};
+  const pid_t parent = getpid();
+  owner_pid = fork();
+  if (owner_pid < 0) give_up(std::string("cannot fork: ") + std::strerror(errno));
+  const int side = owner_pid == 0 ? 1 : 0;
+  if (side == 1) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) std::exit(1);
+  }
+  pin(workload.cpu[side]);
+  return side;
+}
+
+void meet(Meeting* meeting, int side) {
+  const std::uint32_t mine = meeting->step[side].fetch_add(1) + 1;
+  const std::uint64_t until = now_ns() + 30'000'000'000u;
+  while (meeting->step[1 - side].load() < mine) {
+    if (now_ns() > until) give_up("the other process did not come within 30 s");
+    int status = 0;
+    if (side == 0 && waitpid(owner_pid, &status, WNOHANG) == owner_pid) give_up("the owner's process ended early");
+    relax();
+  }
+}
+
+void join() {
+  int status = 0;
+  if (waitpid(owner_pid, &status, 0) != owner_pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    give_up("the owner's process ended badly");
+  }
+}
+
+void fill_source(std::uint8_t* bytes, std::uint32_t region, std::uint64_t length_bytes) {
+  std::uint64_t x = region + 1;
+  for (std::uint64_t i = 0; i + 8 <= length_bytes; i += 8) {
+    x = x * 6364136223846793005u + 1442695040888963407u;
+    const std::uint64_t word = x ^ (x >> 31);
+    std::memcpy(bytes + i, &word, 8);
+  }
+}
+
+Expected::Expected(const Workload& workload) : workload_(workload) {
+  for (std::uint32_t r = 0; r < workload.regions; ++r) {
+    sources_.emplace_back(workload.region_bytes, std::uint8_t{0});
+    targets_.emplace_back(workload.region_bytes, std::uint8_t{0});
+    fill_source(sources_.back().data(), r, workload.region_bytes);
+  }
+}
+
+void Expected::put(std::uint64_t value, Place from, Place to) {
+  std::uint8_t* at = targets_[to.region].data() + to.offset;
+  if (workload_.size_bytes == 8) {
+    std::memcpy(at, &value, 8);
+  } else {
+    std::memcpy(at, sources_[from.region].data() + from.offset, workload_.size_bytes);
+  }
+}
+
+std::uint64_t Expected::differences(std::uint32_t region, const std::uint8_t* found) const {
+  const std::vector<std::uint8_t>& target = targets_[region];
+  if (std::memcmp(target.data(), found, target.size()) == 0) return 0;
+  std::uint64_t wrong = 0;
+  for (std::size_t i = 0; i < target.size(); ++i) wrong += target[i] != found[i] ? 1u : 0u;
+  return wrong;
+}
+
+void print_result(const Workload& workload, double value, const char* unit, std::uint64_t iterations,
+                  std::uint64_t wrong, const std::string& path) {
+  std::string quoted;
+  for (const char c : path) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  std::printf(
+      "{\"value\": %.6g, \"unit\": \"%s\", \"size\": %llu, \"iterations\": %llu, \"verified\": %s, \"path\": \"%s\"}\n",
+      value, unit, static_cast<unsigned long long>(workload.size_bytes), static_cast<unsigned long long>(iterations),
+      wrong == 0 ? "true" : "false", quoted.c_str());
+  std::fflush(stdout);
+  if (wrong != 0) give_up(std::to_string(wrong) + " bytes are not what was put");
+}
+
+}  // namespace bench
