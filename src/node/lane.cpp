@@ -41,6 +41,19 @@ bool peer_alive(const strait_lane& lane) {
   return !lane.client || lane.client->alive();
 }
 
+namespace {
+
+// The NIC may notice that a process died before its rendezvous connection is seen to close: gives that a moment.
+bool stays_alive(const strait_lane& lane) {
+  for (int i = 0; i < 50; ++i) {
+    if (!peer_alive(lane)) return false;
+    (void)sys::nap_on(-1, 1'000'000);
+  }
+  return true;
+}
+
+}  // namespace
+
 Error why_unusable(strait_lane& lane) {
   if (lane.mark->in_child()) return dead_after_fork("lane");
   if (lane.closed.load()) return fail(Code::gone, "the Node of this lane was closed");
@@ -90,7 +103,8 @@ Error why_failed(strait_lane& lane, const post::Outcome& outcome) {
   }
   auto syndrome = static_cast<Syndrome>(outcome.syndrome);
   // A peer that ended is the reason for everything that happens to its queues afterwards.
-  if ((syndrome == Syndrome::flushed || syndrome == Syndrome::transport_retry_exceeded) && !peer_alive(lane)) {
+  const auto began_with = static_cast<Syndrome>(lane.core.first_error().syndrome);
+  if ((began_with == Syndrome::flushed || began_with == Syndrome::transport_retry_exceeded) && !stays_alive(lane)) {
     Error error = fail(Code::gone, "the {} did not complete: the peer {} is gone (syndrome {:#04x})", name,
                        lane.peer_name, outcome.syndrome);
     error.syndrome = outcome.syndrome;

@@ -11,10 +11,6 @@ namespace {
 using rail::kOwner;
 namespace mlx5 = wire::mlx5;
 
-std::uint64_t pieces_of(std::uint64_t length_bytes) {
-  return length_bytes <= kMaxPiece ? 1 : (length_bytes + kMaxPiece - 1) / kMaxPiece;
-}
-
 const void* pointer(std::uint64_t address) {
   return reinterpret_cast<const void*>(address);
 }
@@ -83,17 +79,22 @@ inline void Lane::finish_posting(Record& record, std::uint64_t& id) {
   queue_->ring();
 }
 
+inline std::uint64_t Lane::piece_for(std::uint64_t length_bytes) const {
+  return length_bytes / kGoodPiece < queue_->send().slots.capacity / 4 ? kGoodPiece : kMaxPiece;
+}
+
 // Room was reserved by take(): none of the posts below can fail.
 inline void Lane::write_pieces(const Local& from, const device::Remote& to, const Extras& extras, device::Flags first,
                                device::Flags last) {
   device::SendRing& ring = queue_->send();
+  const std::uint64_t most = piece_for(from.length_bytes);
   std::uint64_t done = 0;
   device::Flags flags = first;
-  while (from.length_bytes - done > kMaxPiece) {
+  while (from.length_bytes - done > most) {
     (void)device::post_write<kOwner>(ring, {to.addr + done, to.rkey},
-                                     {from.address + done, static_cast<std::uint32_t>(kMaxPiece), from.lkey}, flags);
+                                     {from.address + done, static_cast<std::uint32_t>(most), from.lkey}, flags);
     flags = device::kNoFlags;
-    done += kMaxPiece;
+    done += most;
   }
   const auto length = static_cast<std::uint32_t>(from.length_bytes - done);
   const device::Remote at{to.addr + done, to.rkey};
@@ -117,12 +118,13 @@ inline void Lane::write_pieces(const Local& from, const device::Remote& to, cons
 
 inline void Lane::read_pieces(const Local& into, const device::Remote& from, device::Flags first, device::Flags last) {
   device::SendRing& ring = queue_->send();
+  const std::uint64_t most = piece_for(into.length_bytes);
   std::uint64_t done = 0;
   device::Flags flags = first;
   do {
     const std::uint64_t left = into.length_bytes - done;
-    const auto length = static_cast<std::uint32_t>(std::min(left, kMaxPiece));
-    if (left <= kMaxPiece) flags = static_cast<device::Flags>(flags | last);
+    const auto length = static_cast<std::uint32_t>(std::min(left, most));
+    if (left <= most) flags = static_cast<device::Flags>(flags | last);
     (void)device::post_read<kOwner>(ring, {from.addr + done, from.rkey}, {into.address + done, length, into.lkey},
                                     flags);
     flags = device::kNoFlags;
@@ -139,22 +141,20 @@ inline void Lane::add_signal(Record& record, const Extras& extras, device::Flags
   (void)device::post_fetch_add<kOwner>(queue_->send(), extras.signal, extras.signal_add, result_piece(record), last);
 }
 
-namespace {
-
-std::uint32_t blocks_of_put(const Local& from, bool with_signal, std::uint32_t inline_limit) {
-  const std::uint64_t pieces = pieces_of(from.length_bytes);
-  const std::uint64_t last = from.length_bytes - (pieces - 1) * kMaxPiece;
+inline std::uint32_t Lane::blocks_for(Kind kind, const Local& local, bool with_signal) const {
+  const std::uint64_t most = piece_for(local.length_bytes);
+  const std::uint64_t pieces = local.length_bytes <= most ? 1 : (local.length_bytes - 1) / most + 1;
+  const std::uint64_t last = local.length_bytes - (pieces - 1) * most;
   std::uint64_t blocks = pieces + (with_signal ? 1 : 0);
-  if (from.cpu_accessible && last <= inline_limit)
+  if (kind == Kind::put && local.cpu_accessible && last <= inline_limit_) {
     blocks += mlx5::blocks_of(2 + mlx5::inline_segments(static_cast<std::uint32_t>(last))) - 1;
+  }
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, UINT32_MAX));
 }
 
-}  // namespace
-
 Posted Lane::put(const Local& from, const device::Remote& to, const Extras& extras, std::uint64_t& id) {
   Record* record = nullptr;
-  if (const Posted taken = take(record, blocks_of_put(from, extras.with_signal, inline_limit_)); taken != Posted::ok)
+  if (const Posted taken = take(record, blocks_for(Kind::put, from, extras.with_signal)); taken != Posted::ok)
     return taken;
   begin(*record, Kind::put, from);
   const device::Flags first = extras.fence ? device::kFenced : device::kNoFlags;
@@ -171,10 +171,7 @@ Posted Lane::put(const Local& from, const device::Remote& to, const Extras& extr
 
 Posted Lane::get(const Local& into, const device::Remote& from, const Extras& extras, std::uint64_t& id) {
   Record* record = nullptr;
-  const std::uint64_t blocks = pieces_of(into.length_bytes);
-  if (const Posted taken = take(record, static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, UINT32_MAX)));
-      taken != Posted::ok)
-    return taken;
+  if (const Posted taken = take(record, blocks_for(Kind::get, into, false)); taken != Posted::ok) return taken;
   begin(*record, Kind::get, into);
   read_pieces(into, from, extras.fence ? device::kFenced : device::kNoFlags, last_flags(false));
   finish_posting(*record, id);
@@ -250,8 +247,7 @@ Posted Lane::batch(std::span<const BatchItem> items, const Extras& extras, std::
   if (broken_) return Posted::broken;
   std::uint64_t blocks = extras.with_signal ? 1 : 0;
   for (const BatchItem& item : items) {
-    blocks +=
-        item.kind == Kind::put ? blocks_of_put(item.local, false, inline_limit_) : pieces_of(item.local.length_bytes);
+    blocks += blocks_for(item.kind, item.local, false);
   }
   device::SendRing& ring = queue_->send();
   if (items.size() > sends_->depth() || blocks > ring.slots.capacity) return Posted::too_long;

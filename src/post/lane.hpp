@@ -23,6 +23,9 @@ namespace strait::post {
 
 inline constexpr std::uint32_t kMaxDepth = 16384;
 inline constexpr std::uint64_t kMaxPiece = std::uint64_t{1} << 30;  // one RC message
+// What long transfers are cut into where the ring has room for that: a NIC acknowledges messages, and one of a gibibyte
+// may take longer than the other side waits for a sign of life.
+inline constexpr std::uint64_t kGoodPiece = std::uint64_t{1} << 26;
 // Two blocks of the ring: beyond, a data pointer costs the NIC less than the bytes in the ring.
 inline constexpr std::uint32_t kInlineLimit = 92;
 
@@ -130,6 +133,8 @@ class Lane {
   Lane() = default;
   [[nodiscard]] Posted take(Record*& record, std::uint32_t blocks);
   [[nodiscard]] device::Flags last_flags(bool signaled);
+  [[nodiscard]] std::uint64_t piece_for(std::uint64_t length_bytes) const;
+  [[nodiscard]] std::uint32_t blocks_for(Kind kind, const Local& local, bool with_signal) const;
   void begin(Record& record, Kind kind, const Local& local);
   void finish_posting(Record& record, std::uint64_t& id);
   void write_pieces(const Local& from, const device::Remote& to, const Extras& extras, device::Flags first,
