@@ -138,6 +138,19 @@ TEST(Invariant07_NoDoorbellIsLost, WhoIsTurnedAwayIsRungFor) {
   EXPECT_EQ(rig.ring.slots.requests, 0u);
 }
 
+// The device may answer before ring_doorbell() returns, and another thread may reap that answer.
+TEST(Invariant07_NoDoorbellIsLost, ACompletionMayComeBeforeRingingReturns) {
+  SendRig rig(3);
+  ASSERT_TRUE(post_nop<kMany>(rig.ring, 0).ok());
+  bool shown = false;
+  show_ready(rig.ring.slots, [&](std::uint64_t, std::uint64_t last) {
+    shown = true;
+    EXPECT_TRUE(complete_up_to<kMany>(rig.ring, static_cast<std::uint16_t>(last)).known);
+  });
+  EXPECT_TRUE(shown);
+  EXPECT_EQ(rig.ring.slots.completed, 1u);
+}
+
 // ---- 13: doorbells may be repeated, delayed, and all but the last dropped
 // --------------------------------------------
 
