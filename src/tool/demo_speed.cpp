@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The demo's short table: latency and bandwidth beside memcpy, all measured within the same second or two.
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <functional>
+
+#include "sys/clock.hpp"
+#include "tool/demo.hpp"
+
+namespace strait::tool {
+namespace {
+
+constexpr Duration kPatience{kDemoPatienceNs};
+constexpr std::int64_t kSliceNs = 60'000'000;  // per figure; the whole table stays near a second
+constexpr std::size_t kWindow = 4;             // operations under way: enough to hide the turn-around
+
+// Repeats `once` for a slice and gives operations per second. The first round is not counted: it warms caches and maps.
+Result<double> per_second(const std::function<Status()>& once) {
+  STRAIT_CHECK(once());
+  const std::int64_t start_ns = sys::now_ns();
+  std::uint64_t count = 0;
+  std::int64_t now_ns = start_ns;
+  do {
+    STRAIT_CHECK(once());
+    ++count;
+    now_ns = sys::now_ns();
+  } while (now_ns - start_ns < kSliceNs);
+  return static_cast<double>(count) * 1e9 / static_cast<double>(now_ns - start_ns);
+}
+
+Result<double> bandwidth(std::uint64_t bytes, const std::function<Operation()>& post) {
+  std::deque<Operation> under_way;
+  const auto once = [&]() -> Status {
+    if (under_way.size() == kWindow) {
+      auto done = under_way.front().wait(kPatience);
+      if (!done) return done.error();
+      under_way.pop_front();
+    }
+    under_way.push_back(post());
+    return {};
+  };
+  STRAIT_TRY(const double rate, per_second(once));
+  for (Operation& operation : under_way) {
+    auto done = operation.wait(kPatience);
+    if (!done) return done.error();
+  }
+  return rate * static_cast<double>(bytes);
+}
+
+Result<double> latency(const std::function<Operation()>& post) {
+  constexpr std::size_t kRounds = 5000;
+  std::vector<double> seconds;
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    const std::int64_t start_ns = sys::now_ns();
+    auto done = post().wait(kPatience);
+    if (!done) return done.error();
+    seconds.push_back(static_cast<double>(sys::now_ns() - start_ns) * 1e-9);
+  }
+  const auto middle = seconds.begin() + kRounds / 2;
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
+
+using Measure = std::function<Result<double>(const Shared&, const Target&)>;
+
+Result<SpeedRow> row(Stage& stage, std::string operation, std::uint64_t bytes, bool rate, const Measure& measure) {
+  SpeedRow row{std::move(operation), bytes, rate};
+  STRAIT_CHECK(start_driving(stage));
+  STRAIT_TRY(row.host, measure(stage.host, stage.host_target));
+  STRAIT_TRY(row.device, measure(stage.device, stage.device_target));
+  STRAIT_CHECK(stop_driving(stage));
+  return row;
+}
+
+Status add_limits(Stage& stage, const Shared& other_device, std::vector<std::byte>& host, SpeedRow& row) {
+  auto* from = static_cast<std::byte*>(stage.host.memory.data());
+  STRAIT_TRY(const double copies, per_second([&]() -> Status {
+               std::memcpy(host.data(), from, row.bytes);
+               asm volatile("" ::"r"(host.data()) : "memory");  // or the compiler drops a copy that nobody reads
+               return {};
+             }));
+  STRAIT_TRY(const double engine, per_second([&] {
+               return stage.node.copy(other_device.memory.data(), stage.device.memory.data(), row.bytes);
+             }));
+  row.memcpy = copies * static_cast<double>(row.bytes);
+  row.engine = engine * static_cast<double>(row.bytes);
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<SpeedRow>> measure_speed(Stage& stage) {
+  std::vector<SpeedRow> rows;
+  STRAIT_TRY(SpeedRow small, row(stage, "put", 8, false, [&](const Shared& from, const Target& to) {
+               return latency([&] { return stage.peer.put(from.region.slice(0, 8), to.at(0)); });
+             }));
+  rows.push_back(std::move(small));
+
+  STRAIT_TRY(const auto other_device, share_buffer(stage.node, stage.options.length, stage.options.device));
+  std::vector<std::byte> host(stage.options.length);
+  for (const std::uint64_t bytes : {std::uint64_t{64} << 10, std::uint64_t{1} << 20, stage.options.length}) {
+    if (bytes > stage.options.length) continue;
+    STRAIT_TRY(SpeedRow put, row(stage, "put", bytes, true, [&](const Shared& from, const Target& to) {
+                 return bandwidth(bytes, [&] { return stage.peer.put(from.region.slice(0, bytes), to.at(0)); });
+               }));
+    STRAIT_CHECK(add_limits(stage, other_device, host, put));
+    rows.push_back(std::move(put));
+  }
+  STRAIT_TRY(SpeedRow get, row(stage, "get", stage.options.length, true, [&](const Shared& into, const Target& from) {
+               return bandwidth(stage.options.length, [&] { return stage.peer.get(into.region.all(), from.at(0)); });
+             }));
+  rows.push_back(std::move(get));
+  return rows;
+}
+
+}  // namespace strait::tool

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// The demo's checks. Before each, the destination holds something else, so that old bytes cannot pass for new ones.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sys/clock.hpp"
+#include "tool/demo.hpp"
+#include "tool/pattern.hpp"
+
+namespace strait::tool {
+namespace {
+
+constexpr std::uint64_t kRounds = 1000;  // of small operations, of which the median is shown
+constexpr Duration kPatience{kDemoPatienceNs};
+
+double median(std::vector<double>& seconds) {
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
+
+double seconds_since(std::int64_t start_ns) {
+  return static_cast<double>(sys::now_ns() - start_ns) * 1e-9;
+}
+
+Result<Json> other_fills(Stage& stage, const char* memory, std::uint64_t seed) {
+  return stage.other.ask({{"do", "fill"}, {"memory", memory}, {"length", stage.options.length}, {"seed", seed}});
+}
+
+Result<Step> checked_by_other(Stage& stage, Step step, const char* memory, std::uint64_t seed, std::string note) {
+  STRAIT_TRY(const Json seen,
+             stage.other.ask({{"do", "check"}, {"memory", memory}, {"length", step.bytes}, {"seed", seed}}));
+  step.verified = seen.value("verified", false);
+  step.note = step.verified ? std::move(note) : seen.value("note", "");
+  return step;
+}
+
+Result<Step> put_and_check(Stage& stage, std::string name, const Shared& from, const Target& to, const char* to_name,
+                           std::uint64_t seed, std::string note) {
+  STRAIT_TRY(const Json filled, other_fills(stage, to_name, seed + 1));
+  STRAIT_CHECK(fill_memory(stage.node, from.memory.data(), stage.options.length, seed));
+  STRAIT_CHECK(start_driving(stage));
+  const std::int64_t start_ns = sys::now_ns();
+  STRAIT_TRY(const Done done, stage.peer.put(from.region.all(), to.at(0), {.require = zero_copy}).wait(kPatience));
+  const double seconds = seconds_since(start_ns);
+  STRAIT_CHECK(stop_driving(stage));
+  return checked_by_other(stage, {std::move(name), done.bytes, seconds, false, {}, true}, to_name, seed,
+                          std::move(note));
+}
+
+}  // namespace
+
+Status start_driving(Stage& stage) {
+  return stage.other.tell({{"do", "drive"}});
+}
+
+Status stop_driving(Stage& stage) {
+  // A put of no bytes: only its signal matters.
+  auto stopped =
+      stage.peer.put(stage.host.region.slice(0, 0), stage.device_target.at(0), {.signal = kStopSignal}).wait(kPatience);
+  if (!stopped) return stopped.error();
+  STRAIT_TRY(const Json seen, stage.other.answer());
+  return {};
+}
+
+Result<Step> step_put(Stage& stage) {
+  return put_and_check(stage, "put", stage.device, stage.device_target, "device", 0x1001,
+                       "by the peer, in its own memory");
+}
+
+Result<Step> step_host_put(Stage& stage) {
+  return put_and_check(stage, "put host", stage.host, stage.device_target, "device", 0x3001, "host memory, same calls");
+}
+
+Result<Step> step_get(Stage& stage) {
+  constexpr std::uint64_t kSeed = 0x2001;
+  STRAIT_TRY(const Json filled, other_fills(stage, "device", kSeed));
+  STRAIT_CHECK(fill_memory(stage.node, stage.device.memory.data(), stage.options.length, kSeed + 1));
+  STRAIT_CHECK(start_driving(stage));
+  const std::int64_t start_ns = sys::now_ns();
+  STRAIT_TRY(
+      const Done done,
+      stage.peer.get(stage.device.region.all(), stage.device_target.at(0), {.require = zero_copy}).wait(kPatience));
+  Step step{"get", done.bytes, seconds_since(start_ns), false, {}, true};
+  STRAIT_CHECK(stop_driving(stage));
+  STRAIT_TRY(const auto wrong, check_memory(stage.node, stage.device.memory.data(), stage.options.length, kSeed));
+  step.verified = !wrong && done.bytes == stage.options.length;
+  step.note = wrong ? wrong->text() : "here, after copying it back";
+  return step;
+}
+
+Result<Step> step_fetch_add(Stage& stage) {
+  constexpr std::uint64_t kFirst = 40;
+  STRAIT_TRY(const Json set, stage.other.ask({{"do", "set_word"}, {"value", kFirst}}));
+  STRAIT_CHECK(start_driving(stage));
+  std::vector<double> seconds;
+  bool in_order = true;
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    const std::int64_t start_ns = sys::now_ns();
+    STRAIT_TRY(const Done done, stage.peer.fetch_add(stage.device_target.at(0), 2).wait(kPatience));
+    seconds.push_back(seconds_since(start_ns));
+    in_order = in_order && done.value == kFirst + 2 * round;
+  }
+  STRAIT_CHECK(stop_driving(stage));
+  STRAIT_TRY(const Json now, stage.other.ask({{"do", "word"}}));
+  const std::uint64_t sum = kFirst + 2 * kRounds;
+  const std::uint64_t found = now.at("value");
+  Step step{"fetch-add", 8, median(seconds), in_order && found == sum, {}, false};
+  step.note = found != sum ? fmt::format("the word is {} instead of {}", found, sum)
+              : in_order   ? fmt::format("{} times, old values in order", kRounds)
+                           : "an old value came out of order";
+  return step;
+}
+
+Result<Step> step_compare_swap(Stage& stage) {
+  STRAIT_TRY(const Json set, stage.other.ask({{"do", "set_word"}, {"value", 0}}));
+  STRAIT_CHECK(start_driving(stage));
+  std::vector<double> seconds;
+  bool right = true;
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    const std::int64_t start_ns = sys::now_ns();
+    STRAIT_TRY(const Done done, stage.peer.compare_swap(stage.device_target.at(0), round, round + 1).wait(kPatience));
+    seconds.push_back(seconds_since(start_ns));
+    right = right && done.value == round;
+  }
+  // One that must lose: the word is no longer 7, so it stays as it is and comes back.
+  STRAIT_TRY(const Done lost, stage.peer.compare_swap(stage.device_target.at(0), 7, 1).wait(kPatience));
+  STRAIT_CHECK(stop_driving(stage));
+  STRAIT_TRY(const Json now, stage.other.ask({{"do", "word"}}));
+  const std::uint64_t found = now.at("value");
+  Step step{"compare-swap", 8, median(seconds), right && lost.value == kRounds && found == kRounds, {}, false};
+  step.note = step.verified ? fmt::format("{} won, 1 lost as it must", kRounds)
+                            : fmt::format("the word is {} instead of {}", found, kRounds);
+  return step;
+}
+
+Result<Step> step_send(Stage& stage) {
+  constexpr std::uint64_t kSeed = 0x4001;
+  constexpr std::uint64_t kLength = 4096;
+  constexpr std::uint32_t kImm = 0x5eed'0042;
+  STRAIT_TRY(const Json filled, other_fills(stage, "device", kSeed + 1));
+  STRAIT_CHECK(fill_memory(stage.node, stage.device.memory.data(), kLength, kSeed));
+  STRAIT_TRY(const Json posted, stage.other.ask({{"do", "post_receive"}, {"offset", 0}, {"length", kLength}}));
+  STRAIT_CHECK(start_driving(stage));
+  const std::int64_t start_ns = sys::now_ns();
+  STRAIT_TRY(const Done done, stage.peer.send(stage.device.region.slice(0, kLength), {.imm = kImm}).wait(kPatience));
+  const double seconds = seconds_since(start_ns);
+  STRAIT_CHECK(stop_driving(stage));
+  STRAIT_TRY(const Json got, stage.other.ask({{"do", "received"}}));
+  STRAIT_TRY(Step step, checked_by_other(stage, {"send", done.bytes, seconds, false, {}, false}, "device", kSeed,
+                                         fmt::format("with immediate {:#x}", kImm)));
+  if (got.value("imm", std::uint64_t{0}) != kImm || got.value("bytes", std::uint64_t{0}) != kLength) {
+    step.verified = false;
+    step.note = fmt::format("received {}, with immediate {:#x}", size_t{got.value("bytes", std::uint64_t{0})},
+                            got.value("imm", std::uint64_t{0}));
+  }
+  return step;
+}
+
+Result<Step> step_signal(Stage& stage) {
+  constexpr std::uint64_t kSeed = 0x5001;
+  constexpr std::uint64_t kLength = 64;
+  constexpr std::uint64_t kSignalRounds = 100;
+  STRAIT_CHECK(stage.other.tell({{"do", "watch"}, {"rounds", kSignalRounds}, {"length", kLength}, {"seed", kSeed}}));
+  Step step{"signal", kLength, 0, true, "seen by the peer after the data", false};
+  std::vector<double> seconds;
+  for (std::uint64_t round = 1; round <= kSignalRounds; ++round) {
+    STRAIT_CHECK(fill_memory(stage.node, stage.device.memory.data(), kLength, kSeed + round));
+    const std::int64_t start_ns = sys::now_ns();
+    auto done =
+        stage.peer.put(stage.device.region.slice(0, kLength), stage.device_target.at(0), {.signal = kDataSignal})
+            .wait(kPatience);
+    if (!done) return done.error();
+    STRAIT_TRY(const Json seen, stage.other.answer());
+    // Both processes read the same clock, so the one-way time needs no round trip.
+    seconds.push_back(static_cast<double>(seen.at("seen_ns").get<std::int64_t>() - start_ns) * 1e-9);
+    if (!seen.value("verified", false) && step.verified) {
+      step.verified = false;
+      step.note = fmt::format("round {}: {}", round, seen.value("note", ""));
+    }
+  }
+  step.seconds = median(seconds);
+  return step;
+}
+
+Result<Step> step_bounds(Stage& stage) {
+  Step step{"bounds", stage.options.length, 0, false, {}, false};
+  const auto refused = stage.peer.put(stage.device.region.all(), stage.device_target.at(8)).wait(kPatience);
+  step.verified = !refused && refused.error().code == Code::invalid;
+  step.note = step.verified ? "8 bytes past the end: refused"
+              : refused     ? "a put past the end went through"
+                            : refused.error().text;
+  return step;
+}
+
+Result<Step> step_revoke(Stage& stage) {
+  Step step{"revoke", 8, 0, false, {}, false};
+  STRAIT_TRY(const Json filled, other_fills(stage, "device", 0x6001));
+  STRAIT_CHECK(fill_memory(stage.node, stage.device.memory.data(), 8, 0x6002));
+  STRAIT_TRY(const Json revoked, stage.other.ask({{"do", "revoke"}}));
+  const auto refused = stage.peer.put(stage.device.region.slice(0, 8), stage.device_target.at(0)).wait(kPatience);
+  STRAIT_TRY(const Json seen, stage.other.ask({{"do", "check"}, {"length", stage.options.length}, {"seed", 0x6001}}));
+  step.verified = !refused && seen.value("verified", false);
+  step.note = refused         ? "a put to a revoked region went through"
+              : step.verified ? "put refused, memory untouched"
+                              : seen.value("note", "");
+  return step;
+}
+
+}  // namespace strait::tool

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// The demo's words.
+#include "tool/demo_story.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "tool/text.hpp"
+
+namespace strait::tool {
+namespace {
+
+constexpr std::size_t kLabel = 12;  // "  share     "
+
+std::string text_of(const Json& object, const char* key, const char* otherwise = "") {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : otherwise;
+}
+
+std::uint64_t number_of(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<std::uint64_t>() : 0;
+}
+
+const Json& list_of(const Json& object, const char* key) {
+  static const Json empty = Json::array();
+  const auto found = object.find(key);
+  return found != object.end() && found->is_array() ? *found : empty;
+}
+
+const Json& object_of(const Json& object, const char* key) {
+  static const Json empty = Json::object();
+  const auto found = object.find(key);
+  return found != object.end() && found->is_object() ? *found : empty;
+}
+
+std::string speed_cell(double value, bool rate) {
+  if (value == 0) return "-";
+  return rate ? rate_text(value) : time_text(value);
+}
+
+}  // namespace
+
+Story::Story(bool as_json) : as_json_(as_json) {
+  document_ = {{"steps", Json::array()}, {"ok", false}};
+  if (as_json_) return;
+  fmt::print("{}: two processes, accelerator memory on both sides\n\n", tinted("strait demo", Tint::strong));
+  std::fflush(stdout);
+}
+
+void Story::say(std::string_view label, std::string_view text) {
+  if (as_json_) return;
+  const std::string body = wrap(text, kLabel, kLabel + 2);
+  fmt::print("  {}{}", tinted(fmt::format("{:<{}}", label, kLabel - 2), Tint::strong), body.substr(kLabel));
+  std::fflush(stdout);
+}
+
+// "  found     NIC         strait0  text": the mark stands at the right edge, so that no eye can miss it.
+void Story::say_device(std::string_view label, const char* kind, const Json& device, const std::string& text) {
+  if (as_json_) return;
+  constexpr std::string_view kMark = "(software)";
+  const bool software = device.value("software", true);
+  const std::string head = fmt::format("{:<12}{:<9}", kind, text_of(device, "name"));
+  const std::size_t column = kLabel + head.size();
+  const std::string body = wrap(text, column, column, kColumns - kMark.size() - 1);
+  const std::string_view first = std::string_view(body).substr(column, body.find('\n') - column);
+  fmt::print("  {}{}{}", tinted(fmt::format("{:<{}}", label, kLabel - 2), Tint::strong), head, first);
+  if (software) fmt::print("{:>{}}{}", "", kColumns - kMark.size() - column - first.size(), tinted(kMark, Tint::faint));
+  fmt::print("{}", std::string_view(body).substr(body.find('\n')));
+  std::fflush(stdout);
+}
+
+void Story::found(const Json& info) {
+  document_["version"] = text_of(info, "version");
+  document_["accelerators"] = list_of(info, "accelerators");
+  document_["nics"] = list_of(info, "nics");
+  const char* label = "found";
+  for (const Json& device : list_of(info, "accelerators")) {
+    say_device(label, "accelerator", device,
+               fmt::format("{}, {}", size_text(number_of(device, "memory_bytes")), text_of(device, "description")));
+    label = "";
+  }
+  for (const Json& nic : list_of(info, "nics")) {
+    say_device(label, "NIC", nic, text_of(nic, "description"));
+    label = "";
+  }
+  for (const Json& warning : list_of(info, "warnings"))
+    say("warning", warning.is_string() ? warning.get<std::string>() : "");
+}
+
+void Story::shared(const std::string& device, const Json& region) {
+  document_["region"] = region;
+  if (!region.is_object()) return;
+  const std::uint64_t address = std::strtoull(text_of(region, "address").c_str(), nullptr, 16);
+  say("share", fmt::format("{} {} + {}", device, address_text(address), size_text(number_of(region, "length"))));
+  say("",
+      fmt::format("recognised by {} in {} ns; whole allocation {}", text_of(region, "recognised_by"),
+                  number_of(region, "recognise_ns"), size_text(number_of(object_of(region, "allocation"), "length"))));
+  const Json& exported = object_of(region, "export");
+  say("", number_of(exported, "exports") != 0 ? fmt::format("exported as {} ({} export, owned by the region)",
+                                                            text_of(exported, "way"), number_of(exported, "exports"))
+                                              : "reached as " + text_of(exported, "way"));
+  for (const Json& key : list_of(region, "keys")) {
+    say("", fmt::format("registered with {}: rkey {:#x}", text_of(key, "nic"), number_of(key, "rkey")));
+  }
+}
+
+void Story::path(const std::string& lane, const Json& region) {
+  document_["path"] = lane;
+  say("path", text_of(region, "chosen", lane.c_str()));
+  for (const Json& way : list_of(region, "ways")) {
+    if (text_of(way, "way") == text_of(region, "chosen")) continue;
+    // "yes" without being chosen: the NIC takes it where it fits better.
+    const char* word = text_of(way, "verdict") == "yes" ? "beside it" : "not used";
+    say("", fmt::format("{}: {} ({})", word, text_of(way, "label"), text_of(way, "reason")));
+  }
+  if (!as_json_) fmt::print("\n");
+}
+
+void Story::step(Step step) {
+  ++checks_;
+  if (!step.verified) ++wrong_;
+  document_["steps"].push_back({{"name", step.name},
+                                {"verified", step.verified},
+                                {"bytes", step.bytes},
+                                {"seconds", step.seconds},
+                                {"note", step.note}});
+  if (as_json_) return;
+  const std::string figure = step.seconds == 0 ? std::string()
+                             : step.rate       ? rate_text(static_cast<double>(step.bytes) / step.seconds)
+                                               : time_text(step.seconds);
+  const std::string verdict = step.verified ? tinted("verified", Tint::good) : tinted("WRONG   ", Tint::bad);
+  constexpr std::size_t kNote = 47;
+  fmt::print("  {:<13}{:>7}  {:>10}   {}  {}", step.name, size_text(step.bytes), figure, verdict,
+             wrap(step.note, kNote, kNote).substr(kNote));
+  std::fflush(stdout);
+}
+
+void Story::speed(std::vector<SpeedRow> rows, const std::string& device) {
+  document_["speed"] = Json::array();
+  for (const SpeedRow& row : rows) {
+    document_["speed"].push_back({{"operation", row.operation},
+                                  {"bytes", row.bytes},
+                                  {"unit", row.rate ? "bytes/second" : "seconds"},
+                                  {"host", row.host},
+                                  {"accelerator", row.device},
+                                  {"memcpy", row.memcpy},
+                                  {"accelerator_copy", row.engine}});
+  }
+  if (as_json_) return;
+  fmt::print("\n  software devices on this machine, not a NIC's speed; memcpy in the same run\n");
+  fmt::print("  {:<16}{:>14}{:>16}{:>14}{:>16}\n", "", "host memory", device + " memory", "memcpy", device + " copy");
+  for (const SpeedRow& row : rows) {
+    fmt::print("  {:<5}{:>8}{:>17}{:>16}{:>14}{:>16}\n", row.operation, size_text(row.bytes),
+               speed_cell(row.host, row.rate), speed_cell(row.device, row.rate), speed_cell(row.memcpy, row.rate),
+               speed_cell(row.engine, row.rate));
+  }
+}
+
+void Story::failed(const Error& error, double seconds) {
+  if (!as_json_) return;
+  document_["error"] = {{"text", error.text}, {"remedy", error.remedy}, {"code", static_cast<int>(error.code)}};
+  document_["seconds"] = seconds;
+  fmt::print("{}\n", document_.dump(2));
+}
+
+bool Story::finish(double seconds) {
+  document_["ok"] = wrong_ == 0;
+  document_["checks"] = checks_;
+  document_["seconds"] = seconds;
+  if (as_json_) {
+    fmt::print("{}\n", document_.dump(2));
+  } else if (wrong_ == 0) {
+    fmt::print("\n  {} in {:.1f} s\n", tinted(fmt::format("all {} checks passed", checks_), Tint::good), seconds);
+  } else {
+    fmt::print("\n  {} in {:.1f} s\n", tinted(fmt::format("{} of {} checks FAILED", wrong_, checks_), Tint::bad),
+               seconds);
+  }
+  return wrong_ == 0;
+}
+
+}  // namespace strait::tool

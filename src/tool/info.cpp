@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// strait info: what a Node finds on this machine, and which options it runs with.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "strait/strait.hpp"
+#include "tool/manual.hpp"
+#include "tool/text.hpp"
+#include "tool/tool.hpp"
+
+namespace strait::tool {
+namespace {
+
+using Json = nlohmann::json;
+
+const Manual kManual{
+    .name = "strait info - devices, memory kinds, NICs and options of this machine",
+    .synopsis = "strait info [--options] [--counters] [--json] [--set NAME=VALUE]...",
+    .description =
+        "Opens a Node, says what it found, and closes it again. Devices that are software are marked.\n"
+        "\n"
+        "An option has one of three origins: caller (--set here, or the program that opens the Node), environment "
+        "(STRAIT_NAME), or default. The first that speaks wins.",
+    .examples =
+        "strait info\n"
+        "strait info --options\n"
+        "STRAIT_PROGRESS=caller strait info --options\n"
+        "strait info --json | jq .nics",
+    .environment = {},
+};
+
+struct Arguments {
+  bool json = false;
+  bool options = false;
+  bool counters = false;
+  std::vector<std::string> pairs;
+};
+
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string joined(const Json& list) {
+  std::string out;
+  for (const Json& item : list) out += (out.empty() ? "" : ", ") + text_of(item);
+  return out;
+}
+
+void heading(std::string_view title) {
+  fmt::print("\n{}\n", tinted(title, Tint::strong));
+}
+
+// "  name      text", the text wrapped beside the name.
+void row(std::string_view name, const std::string& text, std::size_t column = 12) {
+  const std::string body = wrap(text, column, column);
+  if (name.size() + 3 > column) {
+    fmt::print("  {}\n{}", name, body);
+  } else {
+    fmt::print("  {:<{}}{}", name, column - 2, body.substr(column));
+  }
+}
+
+const char* mark(const Json& device) {
+  return device.value("software", false) ? " (software)" : "";
+}
+
+void print_devices(const Json& info) {
+  heading("accelerators");
+  for (const Json& device : info.value("accelerators", Json::array())) {
+    row(device.value("name", "?"),
+        fmt::format("{}, {}{}", device.value("description", ""),
+                    size_text(device.value("memory_bytes", std::uint64_t{0})), mark(device)));
+    if (device.contains("capabilities")) row("", "can: " + joined(device.at("capabilities")));
+  }
+  if (info.value("accelerators", Json::array()).empty()) fmt::print("  none\n");
+
+  heading("memory kinds");
+  row("host", "plain memory of this process");
+  for (const Json& device : info.value("accelerators", Json::array())) {
+    row(device.value("name", "?"),
+        fmt::format("accelerator memory; the CPU cannot follow its pointers{}", mark(device)));
+  }
+
+  heading("NICs");
+  for (const Json& nic : info.value("nics", Json::array())) {
+    row(nic.value("name", "?"), fmt::format("{}{}", nic.value("description", ""), mark(nic)));
+    if (!nic.value("address", "").empty()) row("", "address " + nic.value("address", ""));
+  }
+  if (info.value("nics", Json::array()).empty()) fmt::print("  none\n");
+}
+
+void print_options(const Json& info) {
+  heading("options");
+  for (const Json& option : info.value("options", Json::array())) {
+    const std::string name = option.value("name", "?");
+    const std::string origin = option.value("origin", "default");
+    std::string value = option.contains("value") ? text_of(option.at("value")) : "";
+    if (value.empty()) value = "(empty)";
+    std::string title = fmt::format("{} = {}", name, value);
+    const std::string from = fmt::format("({})", origin);
+    fmt::print("  {:<{}} {}\n", title, std::max<std::size_t>(title.size(), kColumns - 3 - from.size()),
+               tinted(from, origin == "default" ? Tint::faint : Tint::strong));
+    fmt::print("{}", wrap(option.value("help", ""), 6, 6));
+  }
+}
+
+void print_counters(const Json& info) {
+  heading("counters");
+  const Json counters = info.value("counters", Json::object());
+  for (const auto& [name, value] : counters.items()) fmt::print("  {:<40} {:>16}\n", name, text_of(value));
+  if (counters.empty()) fmt::print("  none\n");
+}
+
+int run_info(const Arguments& arguments) {
+  auto node = Node::open({.settings = parse_settings(arguments.pairs)});
+  if (!node) return complain(node.error());
+  const auto text = node->info();
+  if (!text) return complain(text.error());
+  const Json info = Json::parse(*text, nullptr, false);
+  if (!info.is_object()) return complain(fail(Code::system, "the library's own description is not JSON: {}", *text));
+  if (arguments.json) {
+    fmt::print("{}\n", info.dump(2));
+    return kDone;
+  }
+  fmt::print("{}", wrap(fmt::format("strait {}, listens on {}, progress by {}", info.value("version", "?"),
+                                    info.value("address", "?"), info.value("progress", "?")),
+                        0, 2));
+  for (const Json& warning : info.value("warnings", Json::array())) {
+    fmt::print(stderr, "{}", wrap("strait: warning: " + text_of(warning), 0, 2));
+  }
+  const bool only_some = arguments.options || arguments.counters;
+  if (!only_some) print_devices(info);
+  if (arguments.options) print_options(info);
+  if (arguments.counters) print_counters(info);
+  if (!only_some) {
+    fmt::print("\n{}",
+               wrap("`strait info --options` lists the options with value and origin, --counters what was counted, "
+                    "--json everything.",
+                    0, 0));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_info(CLI::App& root, Run& run) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App& command = *root.add_subcommand("info", "Devices, memory kinds, NICs and options of this machine.");
+  command.formatter(std::make_shared<ManualPage>(kManual));
+  command.set_help_flag("-h,--help", "This page.");
+  command.add_flag("--options", arguments->options,
+                   "Every option with its value, where that comes from, and what it does.");
+  command.add_flag("--counters", arguments->counters, "What the library counted while it opened.");
+  command.add_flag("--json", arguments->json, "Everything, as one JSON object.");
+  add_settings(command, arguments->pairs);
+  command.callback([arguments, &run] { run = [arguments] { return run_info(*arguments); }; });
+}
+
+}  // namespace strait::tool

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// strait perf: its tests, its command line.
+#include "tool/perf.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+
+#include "base/options.hpp"
+#include "sys/affinity.hpp"
+#include "tool/manual.hpp"
+#include "tool/perf_session.hpp"
+
+namespace strait::tool {
+namespace {
+
+constexpr const char* kLatencySizes = "8,64,1K,4K,64K";
+constexpr const char* kBandwidthSizes = "4K,64K,1M,16M";
+
+constexpr std::array kTests = {
+    TestRow{Test::put_lat, "put_lat", "put, ping-pong: half round trip", Figure::half_round_trip, kLatencySizes, false,
+            1},
+    TestRow{Test::put_bw, "put_bw", "put, one way: bandwidth", Figure::bandwidth, kBandwidthSizes, false, 16},
+    TestRow{Test::get_lat, "get_lat", "get: whole operation", Figure::whole_operation, kLatencySizes, false, 1},
+    TestRow{Test::get_bw, "get_bw", "get: bandwidth", Figure::bandwidth, kBandwidthSizes, false, 16},
+    TestRow{Test::fetch_add_lat, "fetch_add_lat", "fetch-add of 8 bytes: whole operation", Figure::whole_operation, "8",
+            true, 1},
+    TestRow{Test::compare_swap_lat, "compare_swap_lat", "compare-swap of 8 bytes: whole operation",
+            Figure::whole_operation, "8", true, 1},
+    TestRow{Test::send_lat, "send_lat", "send and receive, ping-pong: half round trip", Figure::half_round_trip,
+            kLatencySizes, false, 1},
+    TestRow{Test::put_rate, "put_rate", "small puts, many under way: rate", Figure::bandwidth, "8", false, 128},
+};
+
+std::string describe_tests() {
+  std::string text;
+  for (const TestRow& row : kTests) text += fmt::format("\n  {:<16} {}", row.name, row.help);
+  return text;
+}
+
+Manual manual() {
+  return {
+      .name = "strait perf - measure latency and bandwidth between two processes",
+      .synopsis =
+          "strait perf [--listen ADDRESS] [--once]            the server: waits\n"
+          "strait perf HOST:PORT [--test NAME,...] [OPTIONS]  the client: measures\n"
+          "strait perf --spawn [--test NAME,...] [OPTIONS]    both, on this machine",
+      .description =
+          "The server prints its address and serves one client after the other until Ctrl-C. The client names that "
+          "address, "
+          "measures, and prints a table in the shape that perftest has: one line a size. Both ends poll. The data of "
+          "every "
+          "line is verified after its run, outside the timed part; wrong data ends with exit status 1.\n"
+          "\n"
+          "Latency of put and send is half a round trip; latency of get and atomics is the whole operation. Bandwidth "
+          "is "
+          "decimal: GB/s is 10^9 bytes a second. A line that ran on software devices says so: it is not a NIC's "
+          "speed.\n"
+          "\n"
+          "Tests:" +
+          describe_tests(),
+      .examples =
+          "strait perf                                    # here, then in another shell:\n"
+          "strait perf 127.0.0.1:40123 --test put_bw --sizes 8:16M\n"
+          "strait perf --spawn --test put_lat --memory soft:0\n"
+          "strait perf --spawn --test all --iterations 1000 --json",
+      .environment =
+          "  STRAIT_SECRET\n      Must be the same at both ends when they are not the same user on one machine.\n",
+  };
+}
+
+struct Arguments {
+  PerfOptions options;
+  std::string tests = "put_lat,put_bw";
+  std::string sizes;
+  std::string duration = "500ms";
+  std::string deadline = "10s";
+  std::vector<std::string> pairs;
+};
+
+std::string check_tests(const std::string& text) {
+  if (text == "all") return {};
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', start), text.size());
+    const std::string name = text.substr(start, comma - start);
+    if (find_test(name) == nullptr) {
+      std::string known;
+      for (const TestRow& row : kTests) known += fmt::format("{}, ", row.name);
+      return fmt::format("--test knows no '{}'; it takes {}or all", name, known);
+    }
+    start = comma + 1;
+  }
+  return {};
+}
+
+std::vector<const TestRow*> chosen_tests(const std::string& text) {
+  std::vector<const TestRow*> tests;
+  for (const TestRow& row : kTests) {
+    if (text == "all") tests.push_back(&row);
+  }
+  for (std::size_t start = 0; text != "all" && start <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', start), text.size());
+    tests.push_back(find_test(std::string_view(text).substr(start, comma - start)));
+    start = comma + 1;
+  }
+  return tests;
+}
+
+std::string check_duration(const std::string& text) {
+  const auto ns = parse_duration_ns(text);
+  if (!ns) return ns.error().text;
+  return *ns <= 0 ? "a duration must be longer than nothing" : std::string();
+}
+
+void add_measuring(CLI::App& command, Arguments& arguments) {
+  PerfOptions& options = arguments.options;
+  command.add_option("--test", arguments.tests, "What to measure: names separated by commas, or all.")
+      ->type_name("NAME,...")
+      ->default_str(arguments.tests)
+      ->check(check_tests);
+  command
+      .add_option(
+          "--sizes", arguments.sizes,
+          "Sizes separated by commas (8,64K,1M), or a range of powers of two (8:16M). 1 byte to 1G. Without it: each "
+          "test's own.")
+      ->type_name("SIZES")
+      ->check([](const std::string& text) {
+        const auto sizes = parse_sizes(text);
+        return sizes ? std::string() : sizes.error().text;
+      });
+  command
+      .add_option("--iterations", options.iterations, "Operations a line. Without it: as many as fit into --duration.")
+      ->type_name("N")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+  command.add_option("--duration", arguments.duration, "Time a line, when --iterations is not given.")
+      ->type_name("TIME")
+      ->default_str(arguments.duration)
+      ->check(check_duration);
+  command.add_option("--warmup", options.warmup, "Operations before the clock starts; fewer for large sizes.")
+      ->type_name("N")
+      ->default_str("1000");
+  command.add_option("--window", options.window, "Operations under way in put_bw, get_bw (16) and put_rate (128).")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 32768u));
+  command
+      .add_option("--memory", options.memory, "Where the buffers of both sides lie: host, or a name of `strait info`.")
+      ->type_name("NAME")
+      ->default_str(options.memory);
+  command.add_flag("--bits", options.bits, "Bandwidth in Gb/s instead of GB/s.");
+}
+
+void add_running(CLI::App& command, Arguments& arguments) {
+  PerfOptions& options = arguments.options;
+  command
+      .add_option("--progress", options.progress, "Who drives the queues: caller (these loops), thread, or eventfd.")
+      ->type_name("MODE")
+      ->default_str(options.progress)
+      ->check(CLI::IsMember({"caller", "thread", "eventfd"}));
+  command
+      .add_option(
+          "--cpu", options.cpu,
+          "Poll on the N-th CPU this process may use, counted from 0. --spawn takes 0 for the client and 1 for the "
+          "server.")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1 << 16));
+  command
+      .add_option("--deadline", arguments.deadline, "How long to wait for the other side, and for any one operation.")
+      ->type_name("TIME")
+      ->default_str(arguments.deadline)
+      ->check(check_duration);
+  command.add_option("--listen", options.listen, "Server: the address to wait at. Loopback unless told otherwise.")
+      ->type_name("ADDRESS");
+  command.add_flag("--once", options.once, "Server: end after the first client.");
+  command.add_flag("--spawn", options.spawn, "Start the server too, as a second process on this machine.");
+  command.add_flag("--json", options.json, "One JSON object (client), one a line (server).");
+  add_settings(command, arguments.pairs);
+}
+
+int run_perf(Arguments& arguments) {
+  PerfOptions& options = arguments.options;
+  options.tests = chosen_tests(arguments.tests);
+  if (!arguments.sizes.empty()) options.sizes = parse_sizes(arguments.sizes).value();
+  options.duration_ns = parse_duration_ns(arguments.duration).value();
+  options.deadline_ns = parse_duration_ns(arguments.deadline).value();
+  options.settings = parse_settings(arguments.pairs);
+  if (options.spawn || !options.server.empty()) return run_perf_client(options);
+  return run_perf_server(options);
+}
+
+}  // namespace
+
+std::span<const TestRow> test_table() {
+  return kTests;
+}
+
+const TestRow* find_test(std::string_view name) {
+  for (const TestRow& row : kTests) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+Result<std::vector<std::uint64_t>> parse_sizes(std::string_view text) {
+  const auto one = [](std::string_view part) -> Result<std::uint64_t> {
+    STRAIT_TRY(const std::int64_t bytes, parse_bytes(part));
+    if (bytes < 1 || static_cast<std::uint64_t>(bytes) > kLargestSize) {
+      return fail(Code::invalid, "a size must be 1 byte to 1G, not '{}'", part);
+    }
+    return static_cast<std::uint64_t>(bytes);
+  };
+  std::vector<std::uint64_t> sizes;
+  if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
+    STRAIT_TRY(const std::uint64_t first, one(text.substr(0, colon)));
+    STRAIT_TRY(const std::uint64_t last, one(text.substr(colon + 1)));
+    if (first > last) return fail(Code::invalid, "the range '{}' ends before it begins", text);
+    for (std::uint64_t size = first; size <= last; size *= 2) sizes.push_back(size);
+    return sizes;
+  }
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', start), text.size());
+    STRAIT_TRY(const std::uint64_t size, one(text.substr(start, comma - start)));
+    sizes.push_back(size);
+    start = comma + 1;
+  }
+  return sizes;
+}
+
+Result<Node> open_perf_node(const PerfOptions& options, bool server) {
+  NodeOptions node;
+  node.settings = options.settings;
+  const auto given = [&](std::string_view name) {
+    return std::any_of(node.settings.begin(), node.settings.end(),
+                       [&](const auto& pair) { return pair.first == name; });
+  };
+  if (!given("progress")) node.settings.emplace_back("progress", options.progress);
+  if (server && !options.listen.empty()) node.settings.emplace_back("listen", options.listen);
+  STRAIT_TRY(auto opened, Node::open(node));
+  // After the Node opened: a thread of its own, if it has one, stays free.
+  const int cpu = options.cpu < 0 && options.spawn && sys::usable_cpus() > 1 ? 0 : options.cpu;
+  if (cpu >= 0 && !sys::pin_thread_to_nth_cpu(cpu)) {
+    return fail(Code::unsupported, "--cpu {}: this process may use {} CPUs, counted from 0", cpu, sys::usable_cpus());
+  }
+  return opened;
+}
+
+bool runs_on_software(const Json& info) {
+  if (!info.is_object()) return true;  // when in doubt, do not sell it as hardware
+  for (const char* kind : {"nics", "accelerators"}) {
+    for (const Json& device : info.value(kind, Json::array())) {
+      if (device.value("software", true)) return true;
+    }
+  }
+  return false;
+}
+
+void add_perf(CLI::App& root, Run& run) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App& command = *root.add_subcommand("perf", "Measure latency and bandwidth between two processes.");
+  command.formatter(std::make_shared<ManualPage>(manual()));
+  command.set_help_flag("-h,--help", "This page.");
+  auto* server = command.add_option("HOST:PORT", arguments->options.server,
+                                    "The server to measure against. Without it, and without --spawn, be the server.");
+  add_measuring(command, *arguments);
+  add_running(command, *arguments);
+  command.get_option("--spawn")->excludes(server);
+  command.callback([arguments, &run] { run = [arguments] { return run_perf(*arguments); }; });
+}
+
+}  // namespace strait::tool

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Complaints and settings.
+#include "tool/tool.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "tool/text.hpp"
+
+namespace strait::tool {
+
+int exit_for(const Error& error) {
+  return error.code == Code::unsupported ? kNotPossible : kFailed;
+}
+
+int complain(const Error& error, std::string_view doing) {
+  std::fflush(stdout);  // what was said before must stand before the complaint
+  const std::string cause = doing.empty() ? error.text : fmt::format("{}: {}", doing, error.text);
+  fmt::print(stderr, "{}", wrap("strait: " + cause, 0, 2));
+  if (!error.remedy.empty()) fmt::print(stderr, "{}", wrap(error.remedy, 2, 2));
+  return exit_for(error);
+}
+
+void add_settings(CLI::App& command, std::vector<std::string>& pairs) {
+  command
+      .add_option("--set", pairs,
+                  "Set an option of the library for this run, as often as wanted. `strait info --options` lists them.")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check([](const std::string& text) {
+        const std::size_t equals = text.find('=');
+        return equals == std::string::npos || equals == 0 ? "'" + text + "' is not NAME=VALUE" : std::string();
+      });
+}
+
+Settings parse_settings(const std::vector<std::string>& pairs) {
+  Settings settings;
+  for (const std::string& pair : pairs) {
+    const std::size_t equals = pair.find('=');
+    settings.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
+  }
+  return settings;
+}
+
+}  // namespace strait::tool

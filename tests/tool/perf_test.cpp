@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// strait perf, from outside: every test on every memory kind, servers that outlive their clients, dead ends.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "program.hpp"
+
+namespace strait::testing {
+namespace {
+
+using nlohmann::json;
+
+json result_of(const Outcome& outcome) {
+  const json report = json::parse(outcome.out, nullptr, false);
+  return report.is_object() ? report : json::object();
+}
+
+class PerfSpawn : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(PerfSpawn, MeasuresAndVerifies) {
+  const auto [test, memory] = GetParam();
+  const Outcome outcome = strait({"perf", "--spawn", "--test", test, "--memory", memory, "--sizes", "8,100,64K",
+                                  "--iterations", "50", "--warmup", "10", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  const json report = result_of(outcome);
+  EXPECT_EQ(report.value("ok", false), true);
+  EXPECT_EQ(report.value("software", false), true);
+  ASSERT_EQ(report.at("tests").size(), 1u);
+  const json& results = report.at("tests").at(0).at("results");
+  const bool atomic = std::string(test).find("fetch") == 0 || std::string(test).find("compare") == 0;
+  ASSERT_EQ(results.size(), atomic ? 1u : 3u);
+  for (const json& line : results) {
+    EXPECT_EQ(line.at("verified"), true) << line.dump();
+    EXPECT_EQ(line.at("iterations"), 50);
+    if (line.contains("p50_us")) {
+      EXPECT_LE(line.at("min_us"), line.at("p50_us"));
+      EXPECT_LE(line.at("p50_us"), line.at("p99_us"));
+      EXPECT_LE(line.at("p99_us"), line.at("max_us"));
+      EXPECT_GT(line.at("min_us").get<double>(), 0);
+    } else {
+      EXPECT_GT(line.at("bytes_per_second").get<double>(), 0);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, PerfSpawn,
+                         ::testing::Combine(::testing::Values("put_lat", "put_bw", "get_lat", "get_bw", "fetch_add_lat",
+                                                              "compare_swap_lat", "send_lat", "put_rate"),
+                                            ::testing::Values("host", "soft:0")),
+                         [](const auto& row) {
+                           return std::string(std::get<0>(row.param)) +
+                                  (std::get<1>(row.param)[0] == 'h' ? "_host" : "_soft");
+                         });
+
+TEST(Perf, TheTableFits80ColumnsAndMarksSoftware) {
+  const Outcome outcome =
+      strait({"perf", "--spawn", "--test", "put_lat,put_bw", "--sizes", "1,8,1M", "--duration", "20ms"});
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  EXPECT_LE(widest(outcome.out), 80u) << outcome.out;
+  for (const char* words : {"software devices", "#bytes", "#iterations", "BW[GB/s]", "MsgRate[M/s]", "50%[us]",
+                            "99%[us]", "half round trip", "verified"}) {
+    EXPECT_NE(outcome.out.find(words), std::string::npos) << words << "\n" << outcome.out;
+  }
+}
+
+TEST(Perf, WorksInEveryProgressMode) {
+  for (const char* mode : {"caller", "thread", "eventfd"}) {
+    const Outcome outcome = strait({"perf", "--spawn", "--test", "put_lat,put_bw,send_lat", "--sizes", "8,4K",
+                                    "--iterations", "20", "--warmup", "2", "--progress", mode, "--json"});
+    EXPECT_EQ(outcome.status, 0) << mode << "\n" << outcome.out << outcome.err;
+  }
+}
+
+TEST(Perf, BitsAreEightTimesBytes) {
+  const Outcome outcome =
+      strait({"perf", "--spawn", "--test", "put_bw", "--sizes", "64K", "--iterations", "20", "--bits"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("BW[Gb/s]"), std::string::npos) << outcome.out;
+}
+
+TEST(Perf, ADeadPortIsExitStatus1WithASentence) {
+  // A port that was free a moment ago and has no listener.
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  socklen_t length = sizeof address;
+  ASSERT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  const std::string name = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  ::close(fd);
+
+  const Outcome outcome = strait({"perf", name, "--deadline", "2s"}, 20);
+  EXPECT_EQ(outcome.status, 1) << outcome.out << outcome.err;
+  EXPECT_EQ(outcome.err.rfind("strait: ", 0), 0u) << outcome.err;
+  EXPECT_NE(outcome.err.find(name), std::string::npos) << outcome.err;
+  EXPECT_LE(widest(outcome.err), 80u) << outcome.err;
+  EXPECT_LT(outcome.seconds, 10.0);
+}
+
+TEST(Perf, AServerThatNeverAnswersEndsAtTheDeadline) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(fd, 4), 0);
+  socklen_t length = sizeof address;
+  ASSERT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  const Outcome outcome =
+      strait({"perf", "127.0.0.1:" + std::to_string(ntohs(address.sin_port)), "--deadline", "500ms"}, 20);
+  ::close(fd);
+  EXPECT_EQ(outcome.status, 1) << outcome.out << outcome.err;
+  EXPECT_EQ(outcome.err.rfind("strait: ", 0), 0u) << outcome.err;
+  EXPECT_LT(outcome.seconds, 8.0);
+}
+
+// Starts a server and gives its address.
+std::string address_of(Program& server) {
+  return json::parse(server.read_line(), nullptr, false).value("address", "");
+}
+
+TEST(Perf, AServerServesOneClientAfterTheOtherUntilCtrlC) {
+  Program server(strait_command({"perf", "--json"}));
+  const std::string address = address_of(server);
+  ASSERT_NE(address, "");
+  for (const char* memory : {"host", "soft:0"}) {
+    const Outcome client =
+        strait({"perf", address, "--test", "put_bw", "--sizes", "4K", "--iterations", "10", "--memory", memory});
+    EXPECT_EQ(client.status, 0) << client.out << client.err;
+    const json line = json::parse(server.read_line(), nullptr, false);
+    EXPECT_EQ(line.value("ok", false), true) << line.dump();
+    EXPECT_EQ(line.value("runs", 0), 1);
+  }
+  server.signal(SIGINT);
+  const Outcome outcome = server.finish(10);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+TEST(Perf, AServerOutlivesAClientThatIsKilled) {
+  Program server(strait_command({"perf", "--json", "--deadline", "1s"}));
+  const std::string address = address_of(server);
+  ASSERT_NE(address, "");
+  {
+    Program client(strait_command({"perf", address, "--test", "put_lat", "--sizes", "8", "--duration", "60s"}));
+    for (int i = 0; i < 4; ++i) (void)client.read_line(3);  // it has begun
+    ::usleep(200'000);
+    client.signal(SIGKILL);
+    (void)client.finish(5);
+  }
+  const json lost = json::parse(server.read_line(30), nullptr, false);
+  EXPECT_EQ(lost.value("ok", true), false) << lost.dump();
+  const Outcome next = strait({"perf", address, "--test", "put_bw", "--sizes", "4K", "--iterations", "10"});
+  EXPECT_EQ(next.status, 0) << next.out << next.err;
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.finish(10).status, 0);
+}
+
+TEST(Perf, AMemoryKindThatIsNotThereIsSaid) {
+  const Outcome outcome = strait({"perf", "--spawn", "--memory", "soft:7"}, 30);
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("soft:7"), std::string::npos) << outcome.err;
+}
+
+TEST(Perf, AWrongSecretIsRefused) {
+  Program server(strait_command({"perf", "--json", "--set", "secret=one"}));
+  const std::string address = address_of(server);
+  ASSERT_NE(address, "");
+  const Outcome client = strait({"perf", address, "--set", "secret=two", "--deadline", "3s"}, 30);
+  EXPECT_EQ(client.status, 1) << client.out << client.err;
+  EXPECT_NE(client.err.find("secret"), std::string::npos) << client.err;
+}
+
+}  // namespace
+}  // namespace strait::testing
