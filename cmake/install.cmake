@@ -3,14 +3,9 @@
 # afterwards: everything finds everything else by relative paths.
 include(CMakePackageConfigHelpers)
 
-foreach(target strait strait_tool)
-  if(TARGET ${target})
-    install(TARGETS ${target})
-  endif()
-endforeach()
-if(TARGET strait_tool)
-  set_target_properties(strait_tool PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin OUTPUT_NAME strait)
-endif()
+add_dependencies(strait strait_soft)  # opened at run time: whoever builds the library wants its devices too
+set_target_properties(strait_tool PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin OUTPUT_NAME strait)
+install(TARGETS strait strait_tool)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/strait DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
