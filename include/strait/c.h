@@ -96,8 +96,10 @@ typedef struct strait_memory strait_memory;
 /* `near`: "host", or a device name of `strait info` ("soft:0"). Null or "": host. */
 STRAIT_API int32_t strait_allocate(strait_node* node, uint64_t length_bytes, const char* near_device, strait_memory** out,
                                    strait_error* error);
-/* Fails with STRAIT_AGAIN while a region still shares it. */
+/* Fails with STRAIT_AGAIN while a region still shares it; the handle then stays good. */
 STRAIT_API int32_t strait_memory_free(strait_memory* memory, strait_error* error);
+/* Frees it now or, while a region still shares it, as soon as the last one has drained. */
+STRAIT_API void strait_memory_drop(strait_memory* memory);
 /* Accelerator memory: a device address the CPU cannot follow. */
 STRAIT_API void* strait_memory_address(const strait_memory* memory);
 STRAIT_API uint64_t strait_memory_length(const strait_memory* memory);

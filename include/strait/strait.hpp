@@ -72,9 +72,6 @@ template <class Handle, void (*Release)(Handle*)>
 struct Releaser {
   void operator()(Handle* handle) const { Release(handle); }
 };
-inline void free_memory(strait_memory* memory) {
-  strait_memory_free(memory, nullptr);
-}
 
 template <class Handle, void (*Release)(Handle*)>
 using Owner = std::unique_ptr<Handle, Releaser<Handle, Release>>;
@@ -87,7 +84,8 @@ inline std::string take_text(char* text) {
 
 }  // namespace detail
 
-// Memory allocated through the Node. Freed when it goes out of scope; share() it to let a NIC reach it.
+// Memory allocated through the Node. Freed when it goes out of scope, or as soon after that as no operation uses it;
+// share() it to let a NIC reach it.
 class Memory {
  public:
   explicit Memory(strait_memory* raw) : raw_(raw) {}
@@ -102,7 +100,7 @@ class Memory {
   }
 
  private:
-  detail::Owner<strait_memory, detail::free_memory> raw_;
+  detail::Owner<strait_memory, strait_memory_drop> raw_;
 };
 
 // One word that peers raise and this process waits for.

@@ -39,8 +39,17 @@ std::int32_t strait_memory_free(strait_memory* memory, strait_error* error) {
     return answer(error, dead_after_fork("memory"));
   }
   return guarded(error, [&]() -> Status {
-    STRAIT_CHECK(memory->core->free(memory));
-    delete memory;
+    const std::shared_ptr<Core> core = memory->core;
+    return core->free(memory);
+  });
+}
+
+void strait_memory_drop(strait_memory* memory) {
+  if (memory == nullptr) return;
+  if (memory->core->in_child()) return bury(memory);
+  const std::shared_ptr<Core> core = memory->core;
+  (void)guarded(nullptr, [&]() -> Status {
+    core->drop(memory);
     return {};
   });
 }

@@ -71,7 +71,8 @@ class Core final : public rendezvous::Handler, public std::enable_shared_from_th
 
   // memory.cpp
   [[nodiscard]] Result<strait_memory*> allocate(std::uint64_t length_bytes, const std::string& near_device);
-  [[nodiscard]] Status free(strait_memory* memory);
+  [[nodiscard]] Status free(strait_memory* memory);  // the handle goes with it
+  void drop(strait_memory* memory);
 
   // region.cpp
   [[nodiscard]] Result<strait_region*> share(void* address, std::uint64_t length_bytes, std::uint32_t access);
@@ -208,4 +209,5 @@ struct strait_memory {
   std::shared_ptr<strait::node::Core> core;
   strait::buffer::Memory memory;
   std::uint32_t shared = 0;  // regions over it; under regions_mutex
+  bool dropped = false;      // goes with the last of them; the same lock
 };

@@ -3,18 +3,36 @@
 #include <algorithm>
 
 #include "node/core.hpp"
+#include "sys/beside.hpp"
 
 namespace strait::node {
 
+namespace {
+
+// A plug-in stays loaded once it was: it may have a fork handler and statics that live as long as the process, and
+// loading it again for every Node would add to them.
+Status pin_library(const std::string& path) {
+  static std::mutex mutex;
+  static auto* const pinned = new std::map<std::string, sys::Library>;
+  const std::lock_guard lock(mutex);
+  if (pinned->contains(path)) return {};
+  STRAIT_TRY(sys::Library library, sys::Library::open(path));
+  pinned->emplace(path, std::move(library));
+  return {};
+}
+
+}  // namespace
+
 std::string Core::soft_library_path() const {
   const std::string& given = options_.text("soft_library");
-  return given.empty() ? "libstrait-soft.so.0" : given;
+  return given.empty() ? sys::beside_this_library("libstrait-soft.so.0") : given;
 }
 
 Status Core::open_devices() {
   STRAIT_TRY(const std::vector<Wanted> accelerators, parse_wanted("accelerators", options_.text("accelerators")));
   STRAIT_TRY(const std::vector<Wanted> nics, parse_wanted("nics", options_.text("nics")));
 
+  if (!accelerators.empty() || !nics.empty()) STRAIT_CHECK(pin_library(soft_library_path()));
   std::vector<buffer::Plugin> plugins;
   for (const Wanted& wanted : accelerators) {
     STRAIT_TRY(buffer::Plugin plugin,

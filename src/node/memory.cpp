@@ -30,7 +30,21 @@ Status Core::free(strait_memory* memory) {
   // The registration goes before the memory: a cached key must never name memory that somebody else was given.
   const buffer::Range range = memory->memory.range();
   for (Rail& rail : rails_) rail.cache->invalidate(range.address, range.length_bytes);
-  return memory->memory.free();
+  Status freed = memory->memory.free();
+  delete memory;
+  return freed;
+}
+
+void Core::drop(strait_memory* memory) {
+  sweep();
+  {
+    const std::lock_guard lock(regions_mutex_);
+    if (memory->shared != 0) {
+      memory->dropped = true;  // release_local frees it
+      return;
+    }
+  }
+  (void)free(memory);
 }
 
 }  // namespace strait::node

@@ -152,8 +152,14 @@ void Core::release_local(strait_region& region) {
   region.bounce_key.reset();
   region.staging.reset();
   region.exported.reset();
-  const std::lock_guard lock(regions_mutex_);
-  if (region.memory != nullptr) --std::exchange(region.memory, nullptr)->shared;
+  strait_memory* memory = nullptr;
+  {
+    const std::lock_guard lock(regions_mutex_);
+    memory = std::exchange(region.memory, nullptr);
+    if (memory == nullptr || --memory->shared != 0 || !memory->dropped) return;
+  }
+  const std::shared_ptr<Core> keep = memory->core;  // the handle may be the last to hold us
+  (void)free(memory);
 }
 
 bool Core::in_use(const strait_region& region, std::string* by_whom) {

@@ -87,6 +87,18 @@ TEST_F(Lifetime, DroppingARegionKeepsItsRegistrationUntilDrained) {
   EXPECT_EQ(registrations(pair.owner), before);
 }
 
+TEST_F(Lifetime, DroppedMemoryGoesWithItsLastOperation) {
+  const auto used = [&] { return info(pair.owner)["counters"]["memory_soft"]["frees"].get<int>(); };
+  std::optional<Block> into;
+  into.emplace(pair.owner, "soft:0", 4096, access::local);
+  { Operation receive = pair.near.receive(into->region.all()); }
+  const int before = used();
+  into.reset();  // region and memory, while the receive is under way
+  EXPECT_EQ(used(), before);
+  ASSERT_TRUE(pair.far.send(source.region.slice(0, 4096)).wait(5s));
+  EXPECT_TRUE(settles([&] { return used() == before + 1; }));
+}
+
 TEST_F(Lifetime, ARegionNeverFreesTheMemory) {
   std::vector<std::uint8_t> own = pattern(100000, 7);
   { Region region = pair.owner.share(own.data(), own.size(), access::all).value(); }

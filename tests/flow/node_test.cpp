@@ -318,7 +318,8 @@ TEST(Long, MoreThanTwoGibibytesAtOnce) {
   const auto bytes = pattern(kTile, 11);
   std::memcpy(from, bytes.data(), kTile);
   {
-    Pair pair;
+    // The owner's engine may be busy for seconds before it gets to acknowledge anything.
+    Pair pair(settings({{"ack_timeout", "10s"}}), settings({{"ack_timeout", "10s"}}));
     Region target = pair.owner.share(to, kTile * kTiles, access::all).value();
     Region local = pair.asker.share(from, kTile * kTiles, access::local).value();
     Published name = pair.owner.publish("long", target).value();
