@@ -25,6 +25,11 @@ std::uint64_t number(const std::string& text, const std::string& name) {
   return value;
 }
 
+std::string ending(int status) {
+  if (WIFSIGNALED(status)) return ", by signal " + std::to_string(WTERMSIG(status));
+  return ", with status " + std::to_string(WEXITSTATUS(status));
+}
+
 void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -136,8 +141,12 @@ void meet(Meeting* meeting, int side) {
   const std::uint64_t until = now_ns() + 30'000'000'000u;
   while (meeting->step[1 - side].load() < mine) {
     if (now_ns() > until) give_up("the other process did not come within 30 s");
-    int status = 0;
-    if (side == 0 && waitpid(owner_pid, &status, WNOHANG) == owner_pid) give_up("the owner's process ended early");
+    // Looked at without being collected, which join() does; and it may have come here before it ended.
+    siginfo_t ended{};
+    if (side == 0 && waitid(P_PID, static_cast<id_t>(owner_pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        ended.si_pid == owner_pid && meeting->step[1].load() < mine) {
+      give_up("the owner's process ended early, with status or signal " + std::to_string(ended.si_status));
+    }
     relax();
   }
 }
@@ -145,7 +154,7 @@ void meet(Meeting* meeting, int side) {
 void join() {
   int status = 0;
   if (waitpid(owner_pid, &status, 0) != owner_pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    give_up("the owner's process ended badly");
+    give_up("the owner's process ended badly" + ending(status));
   }
 }
 
