@@ -108,11 +108,24 @@ void print_options(const Json& info) {
   }
 }
 
+// Nested ones as "memory_soft.exports", so that every line is one name and one number.
+void print_counter(const std::string& name, const Json& value) {
+  if (!value.is_object()) {
+    fmt::print("  {:<48} {:>16}\n", name, text_of(value));
+    return;
+  }
+  for (const auto& [inner, number] : value.items()) print_counter(name + "." + inner, number);
+}
+
 void print_counters(const Json& info) {
   heading("counters");
   const Json counters = info.value("counters", Json::object());
-  for (const auto& [name, value] : counters.items()) fmt::print("  {:<40} {:>16}\n", name, text_of(value));
-  if (counters.empty()) fmt::print("  none\n");
+  for (const auto& [name, value] : counters.items()) print_counter(name, value);
+  for (const Json& nic : info.value("nics", Json::array())) {
+    for (const char* kind : {"counters", "cache"}) {
+      if (nic.contains(kind)) print_counter(fmt::format("{}.{}", nic.value("name", "?"), kind), nic.at(kind));
+    }
+  }
 }
 
 int run_info(const Arguments& arguments) {

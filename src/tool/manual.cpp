@@ -32,8 +32,9 @@ void as_it_is(std::string& out, std::string_view text) {
 std::string option_title(const CLI::Option& option) {
   std::string names = option.get_positional() ? option.get_name(true, false) : option.get_name(false, true);
   if (const std::size_t comma = names.find(','); comma != std::string::npos) names.replace(comma, 1, ", ");
-  const bool takes_value = option.get_type_size() != 0 && !option.get_positional();
-  if (takes_value) names += " " + option.get_type_name();
+  // The parser appends what its checks accept ("N:INT in [0 - 9]"); the description says that in words.
+  const std::string type = option.get_type_name();
+  if (!type.empty() && !option.get_positional()) names += " " + type.substr(0, type.find(':'));
   if (!option.get_default_str().empty()) names += fmt::format("  (default {})", option.get_default_str());
   return names;
 }
@@ -60,7 +61,7 @@ void exit_status(std::string& out) {
   heading(out, "EXIT STATUS");
   out +=
       "  0  done\n  1  failed; the cause and what to try are on stderr\n  2  wrong use\n"
-      "  3  not possible here (this machine, this memory, this NIC); the reason is on stderr\n";
+      "  3  not possible here (this machine, memory or NIC); the reason is on stderr\n";
 }
 
 void environment(std::string& out, const std::string& extra) {
@@ -83,8 +84,7 @@ std::string ManualPage::make_help(const CLI::App* app, std::string, CLI::AppForm
   while (!left.empty()) {
     const std::size_t end = left.find('\n');
     const std::string_view line = left.substr(0, end);
-    // A line that begins with two blanks is a row of a list: "  name   text".
-    out += line.starts_with("  ") ? wrap(line, 4, 22) : line.empty() ? "\n" : wrap(line, kIndent, kIndent);
+    out += line.starts_with("  ") ? fmt::format("  {}\n", line) : line.empty() ? "\n" : wrap(line, kIndent, kIndent);
     left.remove_prefix(end == std::string_view::npos ? left.size() : end + 1);
   }
   commands(out, *app);

@@ -65,8 +65,7 @@ Manual manual() {
           "strait perf 127.0.0.1:40123 --test put_bw --sizes 8:16M\n"
           "strait perf --spawn --test put_lat --memory soft:0\n"
           "strait perf --spawn --test all --iterations 1000 --json",
-      .environment =
-          "  STRAIT_SECRET\n      Must be the same at both ends when they are not the same user on one machine.\n",
+      .environment = "  STRAIT_SECRET\n      Must be the same at both ends, unless they are one user on one machine.\n",
   };
 }
 

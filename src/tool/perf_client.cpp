@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "sys/affinity.hpp"
 #include "sys/child.hpp"
@@ -81,6 +82,11 @@ std::uint64_t largest_size(const PerfOptions& options) {
   return largest;
 }
 
+// Room for the window; the rest is the library's choice.
+std::uint32_t lane_depth(const PerfOptions& options) {
+  return options.window > 128 ? std::bit_ceil(options.window) : 0;
+}
+
 Result<Client> Client::connect(Node& node, const std::string& server, const PerfOptions& options) {
   const Duration patience(options.deadline_ns);
   STRAIT_TRY(auto link, Link::make(node));
@@ -97,7 +103,7 @@ Result<Client> Client::connect(Node& node, const std::string& server, const Perf
   STRAIT_TRY(const auto ticket, ticket_from(hello->value("ticket", "")));
   STRAIT_TRY(const auto inbox, peer.redeem(ticket, patience));
   link.reach(inbox);
-  STRAIT_TRY(auto lane, peer.lane(0, patience));
+  STRAIT_TRY(auto lane, peer.lane(lane_depth(options), patience));
   Client client(node, std::move(peer), std::move(link), std::move(lane), std::move(arena), options);
   client.published_.emplace(std::move(published));
   return client;

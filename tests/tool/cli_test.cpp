@@ -21,6 +21,7 @@ TEST(Help, ReadsLikeAManualPage) {
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.err, "");
     EXPECT_LE(widest(outcome.out), 80u) << outcome.out;
+    EXPECT_EQ(outcome.out.find(" \n"), std::string::npos) << "blanks at the end of a line\n" << outcome.out;
     for (const char* section :
          {"NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "EXAMPLES"}) {
       EXPECT_NE(("\n" + outcome.out).find(std::string("\n") + section + "\n"), std::string::npos)

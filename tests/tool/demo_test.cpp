@@ -79,8 +79,8 @@ TEST(Demo, AKilledSecondProcessIsSaidAndNothingHangs) {
   ::kill(child, SIGKILL);
   const Outcome outcome = program.finish(40);
   EXPECT_EQ(outcome.status, 1) << outcome.out << outcome.err;
-  EXPECT_NE(outcome.err.find("killed by signal 9"), std::string::npos) << outcome.err;
-  EXPECT_NE(outcome.err.find("second process"), std::string::npos) << outcome.err;
+  EXPECT_NE(unwrapped(outcome.err).find("killed by signal 9"), std::string::npos) << outcome.err;
+  EXPECT_NE(unwrapped(outcome.err).find("second process"), std::string::npos) << outcome.err;
   EXPECT_FALSE(runs(child));
 }
 

@@ -76,6 +76,18 @@ TEST(Perf, WorksInEveryProgressMode) {
   }
 }
 
+TEST(Perf, AWindowMayBeDeeperThanTheDefaultLane) {
+  const Outcome outcome =
+      strait({"perf", "--spawn", "--test", "put_rate", "--window", "3000", "--iterations", "9000", "--json"});
+  EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+}
+
+TEST(Perf, ACpuThatIsNotThereIsExitStatus3) {
+  const Outcome outcome = strait({"perf", "--spawn", "--cpu", "60000", "--iterations", "1"});
+  EXPECT_EQ(outcome.status, 3) << outcome.out << outcome.err;
+  EXPECT_NE(outcome.err.find("--cpu 60000"), std::string::npos) << outcome.err;
+}
+
 TEST(Perf, BitsAreEightTimesBytes) {
   const Outcome outcome =
       strait({"perf", "--spawn", "--test", "put_bw", "--sizes", "64K", "--iterations", "20", "--bits"});
@@ -98,7 +110,7 @@ TEST(Perf, ADeadPortIsExitStatus1WithASentence) {
   const Outcome outcome = strait({"perf", name, "--deadline", "2s"}, 20);
   EXPECT_EQ(outcome.status, 1) << outcome.out << outcome.err;
   EXPECT_EQ(outcome.err.rfind("strait: ", 0), 0u) << outcome.err;
-  EXPECT_NE(outcome.err.find(name), std::string::npos) << outcome.err;
+  EXPECT_NE(unwrapped(outcome.err).find(name), std::string::npos) << outcome.err;
   EXPECT_LE(widest(outcome.err), 80u) << outcome.err;
   EXPECT_LT(outcome.seconds, 10.0);
 }

@@ -138,6 +138,15 @@ Outcome strait(std::vector<std::string> arguments, double seconds,
   return run(strait_command(std::move(arguments)), seconds, env);
 }
 
+std::string unwrapped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const bool blank = c == ' ' || c == '\n';
+    if (!blank || out.empty() || out.back() != ' ') out.push_back(blank ? ' ' : c);
+  }
+  return out;
+}
+
 std::size_t widest(const std::string& text) {
   std::size_t width = 0;
   for (std::size_t start = 0; start < text.size();) {

@@ -50,6 +50,9 @@ class Program {
                              const std::vector<std::pair<std::string, std::string>>& env = {});
 [[nodiscard]] std::vector<std::string> strait_command(std::vector<std::string> arguments);
 
+// The text with every run of blanks and line ends as one blank: for sentences that were wrapped.
+[[nodiscard]] std::string unwrapped(const std::string& text);
+
 // Columns of the longest line.
 [[nodiscard]] std::size_t widest(const std::string& text);
 
