@@ -62,16 +62,26 @@ Figure run_ucx(const Setup& setup, const PairRow& row) {
   const std::string perftest = which("ucx_perftest");
   const Workload w = workload_of(setup, row);
   const std::string port_text = std::to_string(++port);
-  const Environment environment = {{"UCX_TLS", "posix,cma"}, {"UCX_WARN_UNUSED_ENV_VARS", "n"}};
+  const bool cma = row.peer == PeerKind::ucx_cma;
+  Environment environment = {{"UCX_WARN_UNUSED_ENV_VARS", "n"}};
+  if (!cma) environment.emplace_back("UCX_TLS", "posix,cma");
   // About as long as our own run, judged by 10 GB/s.
   const auto count =
       std::max<std::uint64_t>(static_cast<std::uint64_t>(w.seconds * 1e10 / static_cast<double>(w.size_bytes)), 20);
   Child server({perftest, "-p", port_text, "-c", std::to_string(setup.cpu[1])}, environment);
   usleep(300'000);
-  const Ran ran =
-      run({perftest, "127.0.0.1", "-p", port_text, "-c", std::to_string(setup.cpu[0]), "-t", "ucp_put_bw", "-s",
-           std::to_string(w.size_bytes), "-n", std::to_string(count), "-w", std::to_string(count / 10 + 1), "-f", "-v"},
-          120, environment);
+  const std::vector<std::string> test =
+      cma ? std::vector<std::string>{"-t", "put_bw", "-d", "memory", "-x", "cma", "-D", "zcopy"}
+          : std::vector<std::string>{"-t", "ucp_put_bw"};
+  std::vector<std::string> client = {perftest, "127.0.0.1",
+                                     "-p",     port_text,
+                                     "-c",     std::to_string(setup.cpu[0]),
+                                     "-f",     "-v",
+                                     "-s",     std::to_string(w.size_bytes),
+                                     "-n",     std::to_string(count),
+                                     "-w",     std::to_string(count / 10 + 1)};
+  client.insert(client.end(), test.begin(), test.end());
+  const Ran ran = run(client, 120, environment);
   if (!ran.ok) return {false, 0, ran.problem + ran.out, {}};
   std::istringstream lines(ran.out);
   std::string last;
@@ -82,7 +92,7 @@ Figure run_ucx(const Setup& setup, const PairRow& row) {
   std::istringstream cells(last);
   for (std::string cell; std::getline(cells, cell, ',');) fields.push_back(std::atof(cell.c_str()));
   if (fields.size() < 6 || fields[5] <= 0) return {false, 0, "ucx_perftest printed \"" + last + "\"", {}};
-  return {true, fields[5] * 1048576 / 1e9, {}, "UCX_TLS=posix,cma"};
+  return {true, fields[5] * 1048576 / 1e9, {}, row.peer_title};
 }
 
 // The peer gets its best mode: whichever way of naming memory was faster just now.
@@ -108,7 +118,7 @@ std::vector<std::string> best_fabric_options(const Setup& setup, const PairRow& 
 }
 
 std::string why_no_peer(const Setup& setup, const PairRow& row) {
-  if (row.peer == PeerKind::ucx)
+  if (row.peer != PeerKind::fabric)
     return which("ucx_perftest").empty() ? "ucx_perftest is not installed (ucx-utils)" : "";
   return access((setup.programs + "/fabric_transfer").c_str(), X_OK) == 0
              ? ""
@@ -174,7 +184,7 @@ Json measure_pairs(const Setup& setup, const PairRow& row) {
     Figure ours;
     const auto run_peer = [&] {
       if (!no_peer.empty()) return;
-      theirs = row.peer == PeerKind::ucx
+      theirs = row.peer != PeerKind::fabric
                    ? run_ucx(setup, row)
                    : read_figure(run(command_of(setup, "fabric_transfer", row, peer_options), 120));
     };

@@ -115,14 +115,13 @@ void add_counts(std::string& out, const Json& results) {
     if (ring.contains("problem")) out += fmt::format("\nNot counted: {}\n", ring["problem"].get<std::string>());
   }
   if (const Json* lookup = find(results, "lookup"); lookup != nullptr && lookup->contains("sizes")) {
-    out += fmt::format(
-        "\n### Finding a region\n\nPredicted: {}. Lines: cache lines of the table that a lookup reads. Misses: counted "
-        "by the "
-        "CPU, or, where its counters are closed to us, the time above a single region divided by a dependent miss in "
-        "as "
-        "much memory.\n\n| regions | cache hit ns | lines | misses | key check ns | misses | one miss ns "
-        "|\n|---|---|---|---|---|---|---|\n",
-        kLookupPrediction);
+    out +=
+        "\n### Finding a region\n\n"
+        "Lines: cache lines of the table that a lookup reads. Misses: counted by the CPU, or, where its counters are "
+        "closed to us, the time above that with a single region divided by the time of a dependent miss in as much "
+        "memory.\n\n"
+        "| regions | cache hit ns | lines | misses | key check ns | misses | one miss ns "
+        "|\n|---|---|---|---|---|---|---|\n";
     const Json& first = (*lookup)["sizes"][0];
     for (const Json& size : (*lookup)["sizes"]) {
       out +=
@@ -134,8 +133,7 @@ void add_counts(std::string& out, const Json& results) {
   }
   if (const Json* held = find(results, "footprint"); held != nullptr && held->contains("lanes")) {
     const auto value = [&](const char* name) { return (*held)[name].get<double>(); };
-    out += fmt::format("\n### Memory and idle time\n\nPredicted: {}; {}.\n\n| what | measured |\n|---|---|\n",
-                       kFootprintPrediction, kIdlePrediction);
+    out += "\n### Memory and idle time\n\n| what | measured |\n|---|---|\n";
     out += fmt::format(
         "| region, local use | {:.0f} B of heap |\n| region that peers may write, with its signals | {:.0f} B of heap "
         "|\n",

@@ -5,106 +5,91 @@ namespace bench {
 namespace {
 
 constexpr const char* kFabric = "libfabric shm";
-constexpr const char* kUcx = "UCX put_bw posix,cma";
+constexpr const char* kUcxCma = "UCX put_bw cma";
+constexpr const char* kUcxMapped = "UCX ucp_put_bw posix,cma";
 
-PairRow bandwidth(const char* id, const char* title, double noted, const char* prediction, const char* size,
-                  const char* window, std::vector<std::string> strait_options, bool extra) {
-  std::vector<std::string> workload = {"bandwidth", "--size", size, "--window", window};
+struct Size {
+  const char* bytes;
+  const char* window;
+  double noted;  // UCX by cma
+};
+constexpr Size k64K{"65536", "8", 16.8};
+constexpr Size k1M{"1048576", "4", 14.6};
+constexpr Size k16M{"16777216", "2", 8.1};
+
+PairRow against_cma(const char* id, const char* title, const char* prediction, const Size& size, double goal,
+                    std::vector<std::string> strait_options = {}) {
   return {id,
           title,
           "GB/s",
           false,
-          extra ? 0 : 1.0,
-          PeerKind::ucx,
-          kUcx,
+          goal,
+          PeerKind::ucx_cma,
+          kUcxCma,
+          size.noted,
+          prediction,
+          {"bandwidth", "--size", size.bytes, "--window", size.window},
+          std::move(strait_options),
+          {},
+          goal == 0};
+}
+
+PairRow against_mapping(const char* id, const char* title, const Size& size) {
+  return {id,         title,
+          "GB/s",     false,
+          0,          PeerKind::ucx_mapped,
+          kUcxMapped, 0,
+          "none",     {"bandwidth", "--size", size.bytes, "--window", size.window},
+          {},         {},
+          true};
+}
+
+PairRow small(const char* id, const char* title, const char* unit, double goal, double noted, const char* prediction,
+              std::vector<std::string> workload, std::vector<std::string> strait_options) {
+  const bool latency = workload.front() == "latency";
+  return {id,
+          title,
+          unit,
+          latency,
+          goal,
+          PeerKind::fabric,
+          kFabric,
           noted,
           prediction,
           std::move(workload),
           std::move(strait_options),
           {},
-          extra};
+          goal == 0};
+}
+
+PairRow delivered(PairRow row) {
+  row.peer_title = "libfabric shm, delivery complete";
+  row.peer_options = {"delivery=1"};
+  return row;
 }
 
 const std::vector<PairRow>& table() {
+  static const std::vector<std::string> rate = {"rate", "--window", "128"};
   static const std::vector<PairRow> rows = {
-      {"put8_latency",
-       "8 B put, one way",
-       "us",
-       true,
-       0.5,
-       PeerKind::fabric,
-       kFabric,
-       0.57,
-       "0.20 us, 0.35 x",
-       {"latency"},
-       {"lane=peer"},
-       {},
-       false},
-      {"put8_latency_lane",
-       "8 B put, one way, a lane each",
-       "us",
-       true,
-       0,
-       PeerKind::fabric,
-       kFabric,
-       0.57,
-       "0.25 us: acknowledgements travel alone",
-       {"latency"},
-       {"lane=own"},
-       {},
-       true},
-      {"put8_latency_delivery",
-       "8 B put, one way, peer completes when delivered",
-       "us",
-       true,
-       0,
-       PeerKind::fabric,
-       "libfabric shm, delivery complete",
-       0,
-       "0.20 us, 0.3 x",
-       {"latency"},
-       {"lane=peer"},
-       {"delivery=1"},
-       true},
-      {"put8_rate",
-       "8 B puts, window 128, one lane",
-       "M/s",
-       false,
-       1.0,
-       PeerKind::fabric,
-       kFabric,
-       10,
-       "12 M/s, 1.2 x",
-       {"rate", "--window", "128"},
-       {},
-       {},
-       false},
-      {"put8_rate_sparse",
-       "8 B puts, window 128, every 32nd signaled",
-       "M/s",
-       false,
-       0,
-       PeerKind::fabric,
-       kFabric,
-       10,
-       "15 M/s, 1.5 x",
-       {"rate", "--window", "128"},
-       {"signal_every=32"},
-       {},
-       true},
-      bandwidth("put_64k", "put 64 KiB", 16.8, "1.0 x", "65536", "8", {}, false),
-      bandwidth("put_1m", "put 1 MiB", 14.6, "1.0 x", "1048576", "4", {}, false),
-      bandwidth("put_16m", "put 16 MiB", 8.1, "1.1 x", "16777216", "2", {}, false),
-      bandwidth("put_64k_place", "put 64 KiB, always the same bytes", 16.8, "1.0 x", "65536", "8", {"--one-place", "1"},
-                true),
-      bandwidth("put_1m_place", "put 1 MiB, always the same bytes", 14.6, "1.0 x", "1048576", "4", {"--one-place", "1"},
-                true),
-      bandwidth("put_16m_place", "put 16 MiB, always the same bytes", 8.1, "1.2 x", "16777216", "2",
-                {"--one-place", "1"}, true),
-      bandwidth("put_1m_malloc", "put 1 MiB, malloc'ed memory", 14.6, "as put_1m", "1048576", "4", {"memory=malloc"},
-                true),
-      bandwidth("put_1m_soft", "put 1 MiB, soft:0 memory (software)", 14.6, "as put_1m", "1048576", "4",
-                {"memory=soft:0"}, true),
+      small("put8_latency", "8 B put, one way", "us", 0.5, 0.57, "0.20 us, 0.35 x", {"latency"}, {"lane=peer"}),
+      small("put8_rate", "8 B puts, window 128, one lane", "M/s", 1.0, 10, "12 M/s, 1.2 x", rate, {}),
+      against_cma("put_64k", "put 64 KiB", "1.0 x", k64K, 1.0),
+      against_cma("put_1m", "put 1 MiB", "1.0 x", k1M, 1.0),
+      against_cma("put_16m", "put 16 MiB", "1.1 x", k16M, 1.0),
+      small("put8_latency_lane", "8 B put, a lane each", "us", 0, 0.57, "0.25 us: acknowledgements travel alone",
+            {"latency"}, {"lane=own"}),
+      delivered(small("put8_latency_delivery", "8 B put, peer when delivered", "us", 0, 0, "0.20 us, 0.3 x",
+                      {"latency"}, {"lane=peer"})),
+      small("put8_rate_sparse", "8 B puts, every 32nd signaled", "M/s", 0, 10, "15 M/s, 1.5 x", rate,
+            {"signal_every=32"}),
+      against_cma("put_64k_place", "put 64 KiB, same bytes", "1.0 x", k64K, 0, {"--one-place", "1"}),
+      against_cma("put_1m_place", "put 1 MiB, same bytes", "1.0 x", k1M, 0, {"--one-place", "1"}),
+      against_cma("put_16m_place", "put 16 MiB, same bytes", "1.2 x", k16M, 0, {"--one-place", "1"}),
+      against_mapping("put_64k_mapped", "put 64 KiB, peer by mapping", k64K),
+      against_mapping("put_1m_mapped", "put 1 MiB, peer by mapping", k1M),
+      against_mapping("put_16m_mapped", "put 16 MiB, peer by mapping", k16M),
+      against_cma("put_1m_malloc", "put 1 MiB, malloc'ed memory", "as put_1m", k1M, 0, {"memory=malloc"}),
+      against_cma("put_1m_soft", "put 1 MiB, soft:0 (software)", "as put_1m", k1M, 0, {"memory=soft:0"}),
   };
   return rows;
 }

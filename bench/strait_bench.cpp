@@ -56,6 +56,19 @@ Json measure(const Asked& asked, const std::string& command) {
   return results;
 }
 
+// The command as somebody would repeat it; where results go is their own business.
+std::string command_text(int argc, char** argv) {
+  std::string text = "./dev bench";
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--json" || word == "--write-docs")
+      ++i;
+    else
+      text += " " + word;
+  }
+  return text;
+}
+
 void list_rows() {
   for (const bench::PairRow& row : bench::pair_rows()) std::cout << fmt::format("{:<24}{}\n", row.id, row.title);
   std::cout << fmt::format("{:<24}{}\n{:<24}{}\n{:<24}{}\n", "instructions", "counted by callgrind", "lookup",
@@ -95,8 +108,7 @@ int main(int argc, char** argv) try {
   asked.setup.say = [live](const std::string& text) {
     if (live) std::cerr << "\r\033[K" << text << std::flush;
   };
-  std::string command = "./dev bench";
-  for (int i = 1; i < argc; ++i) command += std::string(" ") + argv[i];
+  const std::string command = command_text(argc, argv);
 
   Json results;
   if (asked.from_file.empty()) {
