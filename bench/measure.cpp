@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure.hpp"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,25 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr double kMoved = 1.2;  // a probe that moved by more: the pair says nothing
+
+// A pair whose processes lost their CPU to others more often than this, per second of CPU time, says nothing either: on
+// a quiet machine it is a few dozen, beside one busy process a few hundred.
+constexpr double kSwitches = 100;
+
+// What the programs that have ended so far used, and how often they were made to wait.
+struct Used {
+  double cpu_s;
+  double switches;
+};
+
+Used used_so_far() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
+  return {seconds(usage.ru_utime) + seconds(usage.ru_stime), static_cast<double>(usage.ru_nivcsw)};
+}
 
 struct Figure {
   bool ok = false;
@@ -125,9 +145,23 @@ std::string why_no_peer(const Setup& setup, const PairRow& row) {
              : "libfabric was not there when this was built (libfabric-dev)";
 }
 
-void add_sample(Json& samples, double before, double after, const Figure& ours, const Figure& theirs, double copy) {
-  Json sample = {{"line_ns_before", before}, {"line_ns_after", after}, {"strait", ours.value}};
-  sample["kept"] = std::max(before, after) <= kMoved * std::min(before, after);
+// How still the machine was during a pair.
+struct Calm {
+  double line_ns_before;
+  double line_ns_after;
+  double switches_per_s;
+  [[nodiscard]] bool enough() const {
+    return std::max(line_ns_before, line_ns_after) <= kMoved * std::min(line_ns_before, line_ns_after) &&
+           switches_per_s <= kSwitches;
+  }
+};
+
+void add_sample(Json& samples, const Calm& calm, const Figure& ours, const Figure& theirs, double copy) {
+  Json sample = {{"line_ns_before", calm.line_ns_before},
+                 {"line_ns_after", calm.line_ns_after},
+                 {"switches_per_s", calm.switches_per_s},
+                 {"kept", calm.enough()},
+                 {"strait", ours.value}};
   if (theirs.ok) {
     sample["peer"] = theirs.value;
     sample["ratio"] = ours.value / theirs.value;
@@ -146,7 +180,7 @@ void summarise(Json& out) {
   out["discarded"] = out["samples"].size() - kept;
   // When the machine was never quiet there is nothing better than all pairs; the table says so.
   out["noisy"] = kept == 0;
-  for (const char* name : {"strait", "peer", "ratio", "memcpy", "memcpy_ratio", "line_ns_before"}) {
+  for (const char* name : {"strait", "peer", "ratio", "memcpy", "memcpy_ratio", "line_ns_before", "switches_per_s"}) {
     std::vector<double> values;
     for (const Json& sample : out["samples"]) {
       if (sample.contains(name) && (kept == 0 || sample["kept"].get<bool>()))
@@ -188,13 +222,17 @@ Json measure_pairs(const Setup& setup, const PairRow& row) {
                    ? run_ucx(setup, row)
                    : read_figure(run(command_of(setup, "fabric_transfer", row, peer_options), 120));
     };
-    const double before = line_ns(setup.cpu[0], setup.cpu[1]);
+    const Used used = used_so_far();
+    Calm calm{};
+    calm.line_ns_before = line_ns(setup.cpu[0], setup.cpu[1]);
     // Each goes first as often as the other.
     if (pair % 2 == 0) run_peer();
     ours = run_strait(setup, row);
     if (pair % 2 == 1) run_peer();
     const double copy = copies ? memcpy_rate(workload_of(setup, row)) : 0;
-    const double after = line_ns(setup.cpu[0], setup.cpu[1]);
+    calm.line_ns_after = line_ns(setup.cpu[0], setup.cpu[1]);
+    const Used now = used_so_far();
+    calm.switches_per_s = (now.switches - used.switches) / std::max(now.cpu_s - used.cpu_s, 0.01);
     if (!ours.ok || (no_peer.empty() && !theirs.ok)) {
       out["failures"].push_back(ours.ok ? "peer: " + theirs.problem : "strait: " + ours.problem);
       ++failed;
@@ -203,7 +241,7 @@ Json measure_pairs(const Setup& setup, const PairRow& row) {
     }
     out["strait_path"] = ours.path;
     if (theirs.ok) out["peer_path"] = theirs.path;
-    add_sample(out["samples"], before, after, ours, theirs, copy);
+    add_sample(out["samples"], calm, ours, theirs, copy);
   }
   summarise(out);
   return out;

@@ -48,6 +48,7 @@ std::string range_of(const Json& result, const char* name) {
 bool reached(const PairRow& row, const Json& result) {
   if (row.goal == 0) return true;
   if (!result.contains("ratio")) return result.contains("no_peer");
+  if (result["noisy"].get<bool>()) return false;
   const double ratio = result["ratio"]["median"].get<double>();
   return row.lower_is_better ? ratio <= row.goal : ratio >= row.goal;
 }
@@ -55,10 +56,9 @@ bool reached(const PairRow& row, const Json& result) {
 std::string verdict(const PairRow& row, const Json& result) {
   if (result["samples"].empty()) return "failed";
   if (!result.contains("ratio")) return "noted, not run";
-  if (row.goal == 0) return result["noisy"].get<bool>() ? "noisy" : "";
-  std::string text = reached(row, result) ? "reached" : "missed";
-  if (result["noisy"].get<bool>()) text += ", noisy";
-  return text;
+  if (result["noisy"].get<bool>()) return "noisy: says nothing";
+  if (row.goal == 0) return "";
+  return reached(row, result) ? "reached" : "missed";
 }
 
 std::string peer_figure(const PairRow& row, const Json& result) {
