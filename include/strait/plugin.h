@@ -112,7 +112,9 @@ enum { /* access of a memory region or a queue pair */
   STRAIT_NIC_LOCAL_WRITE = 1u << 0,
   STRAIT_NIC_REMOTE_WRITE = 1u << 1,
   STRAIT_NIC_REMOTE_READ = 1u << 2,
-  STRAIT_NIC_REMOTE_ATOMIC = 1u << 3
+  STRAIT_NIC_REMOTE_ATOMIC = 1u << 3,
+  /* Of a registration with a descriptor: `address` is also where this process has it mapped, readable and writable. */
+  STRAIT_NIC_CPU_ADDRESS = 1u << 16
 };
 
 enum { STRAIT_NIC_CQ_COLLAPSED = 1u << 0, STRAIT_NIC_CQ_IGNORE_OVERRUN = 1u << 1 };

@@ -70,6 +70,20 @@ class Host {
     return {};
   }
 
+  // A descriptor of the pages behind [address, address + length_bytes), for engines that map what they read.
+  [[nodiscard]] Result<sys::Fd> lend(std::uint64_t address, std::uint64_t length_bytes, std::uint64_t& offset) const {
+    const std::shared_lock lock(mutex_);
+    const auto after = live_.upper_bound(address);
+    if (after != live_.begin()) {
+      const auto& [base, allocation] = *std::prev(after);
+      offset = address - base;
+      if (offset < allocation.length_bytes && length_bytes <= allocation.length_bytes - offset) {
+        return allocation.memfd.duplicate();
+      }
+    }
+    return fail(Code::unsupported, "host memory that strait did not allocate has no descriptor");
+  }
+
   [[nodiscard]] std::string counters() const {
     const std::shared_lock lock(mutex_);
     return fmt::format("allocations={},frees={},live_allocations={}", allocations_.load(), frees_.load(), live_.size());
@@ -151,6 +165,15 @@ std::int32_t host_copy(strait_provider*, std::uint64_t to, std::uint64_t from, s
   return 0;
 }
 
+std::int32_t host_export_fd(strait_provider* provider, std::uint64_t address, std::uint64_t length_bytes,
+                            std::int32_t* fd, std::uint64_t* offset, strait_plugin_error* error) {
+  return answer(error, [&]() -> Status {
+    STRAIT_TRY(sys::Fd lent, self(provider).lend(address, length_bytes, *offset));
+    *fd = lent.release();
+    return {};
+  });
+}
+
 void host_counters(strait_provider* provider, char* text, std::size_t capacity) {
   (void)answer(nullptr, [&]() -> Status {
     const std::string all = self(provider).counters();
@@ -175,8 +198,8 @@ const strait_provider_ops* host_provider_ops() {
       .free = host_free,
       .copy = host_copy,
       .copy_done = [](strait_provider*, std::uint64_t) { return std::int32_t{1}; },
-      .export_fd = nullptr,  // a NIC registers host memory by its address
-      .close_fd = nullptr,
+      .export_fd = host_export_fd,  // a NIC registers host memory by its address; the descriptor is for mapping it
+      .close_fd = [](strait_provider*, std::int32_t fd) { sys::Fd(fd).reset(); },
       .counters = host_counters,
   };
   return &ops;

@@ -82,6 +82,7 @@ Status Core::open_rail(const strait_nic_ops* ops, std::uint32_t index) {
     if (exported->fd.valid()) {
       request.fd = exported->fd.fd();
       request.fd_offset = exported->fd.offset();
+      if (exported->way == exports::Way::host_pages) request.access |= STRAIT_NIC_CPU_ADDRESS;
     }
     STRAIT_TRY(rail::MemoryKey key, nic->register_memory(request));
     struct Kept {

@@ -70,7 +70,8 @@ Result<rail::MemoryKey> Core::register_part(const strait_region& region, Rail& r
   request.address = region.address + offset;
   request.length_bytes = length_bytes;
   request.access = nic_access(access);
-  if (exported.fd.valid()) {
+  // Host pages are reached by address: what peers may touch is never lent, so their file is not needed here.
+  if (exported.fd.valid() && exported.way != exports::Way::host_pages) {
     request.fd = exported.fd.fd();
     request.fd_offset = exported.fd.offset() + (request.address - exported.range.address);
   }

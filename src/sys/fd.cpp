@@ -18,7 +18,11 @@ void Fd::reset() {
 }
 
 Result<Fd> Fd::duplicate() const {
-  const int copy = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+  return copy_of(fd_);
+}
+
+Result<Fd> Fd::copy_of(int fd) {
+  const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return fail_errno(errno, "cannot duplicate a file descriptor");
   return Fd(copy);
 }

@@ -29,6 +29,8 @@ class Fd {
 
   // A second descriptor for the same file, close-on-exec.
   [[nodiscard]] Result<Fd> duplicate() const;
+  // The same of a descriptor that somebody else owns.
+  [[nodiscard]] static Result<Fd> copy_of(int fd);
 
  private:
   int fd_ = -1;

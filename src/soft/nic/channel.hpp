@@ -71,6 +71,14 @@ inline constexpr std::uint32_t kRingPayloadBytes = 8192;  // payload of one mess
 inline constexpr std::uint32_t kMaxMessageSlots = 1 + kRingPayloadBytes / kSlotBytes;
 inline constexpr std::uint64_t kChannelMagic = 0x31676e6972727473;  // "strring1"
 
+// One entry of a cross copy's address list.
+struct ListEntry {
+  std::uint64_t address;  // in the requester's process
+  std::uint32_t length_bytes;
+  std::uint32_t key;  // of the loan it lies in; 0: none
+};
+static_assert(sizeof(ListEntry) == 16);
+
 // Slots of a message whose header is followed by n bytes.
 [[nodiscard]] constexpr std::uint32_t slots_with(std::uint32_t n) {
   return 1 + (n + kSlotBytes - 1) / kSlotBytes;

@@ -87,6 +87,11 @@ Result<strait_nic_mr> Engine::register_memory(const strait_nic_mr_request& reque
   if (pd == pds_.end()) return fail(Code::invalid, "no protection domain has the number {}", request.pd);
   STRAIT_TRY(const strait_nic_mr made, memory_.add(request, *config_.calls));
   ++pd->second;
+  constexpr std::uint32_t kRemote = STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ | STRAIT_NIC_REMOTE_ATOMIC;
+  if (request.fd >= 0 && (request.access & kRemote) == 0) {
+    // Only sources and destinations are ever lent, and those are registered for local use.
+    if (auto file = sys::Fd::copy_of(request.fd)) loans_.emplace(made.lkey, Loan{std::move(*file), request.fd_offset});
+  }
   return made;
 }
 
@@ -103,6 +108,7 @@ Status Engine::deregister_memory(std::uint32_t key) {
       const Status removed = memory_.remove(key);
       if (removed) {
         --pds_[pd];
+        end_loans(key);
         return {};
       }
       if (removed.error().code != Code::again || deadline.passed()) return removed;
@@ -329,6 +335,7 @@ void Engine::check_sockets() {
   accept_strangers();
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = *links_[i];
+    if (!link.dead && !link.loopback) read_loans(link);
     if (!link.dead && !link.loopback && sys::peer_closed(link.socket.get())) {
       while (!link.dead && receive(link) != 0) {  // what it said before it died still counts
       }
@@ -411,13 +418,14 @@ std::string Engine::counters_text() {
   const EngineCounts& c = counts_;
   return fmt::format(
       "passes={},doorbells={},work_requests={},completions={},error_completions={},flushed={},messages_sent={},"
-      "messages_received={},acks_sent={},acks_carried={},bytes_landed={},bytes_read={},cross_copies={},atomics={},"
+      "messages_received={},acks_sent={},acks_carried={},bytes_landed={},bytes_read={},cross_copies={},mapped_copies={}"
+      ",atomics={},"
       "naks_sent={},rnr_sent={},rnr_resent={},out_of_sequence={},no_queue={},garbage={},timeouts={},links_opened={},"
       "links_lost={},wakeups={},completion_overruns={},registrations={},queue_pairs={},links={}",
       c.passes, c.doorbells, c.work_requests, c.completions, c.error_completions, c.flushed, c.messages_sent,
-      c.messages_received, c.acks_sent, c.acks_carried, c.bytes_landed, c.bytes_read, c.cross_copies, c.atomics,
-      c.naks_sent, c.rnr_sent, c.rnr_resent, c.out_of_sequence, c.no_queue, c.garbage, c.timeouts, c.links_opened,
-      c.links_lost, c.wakeups, c.completion_overruns, memory_.live(), active_.size(), links_.size());
+      c.messages_received, c.acks_sent, c.acks_carried, c.bytes_landed, c.bytes_read, c.cross_copies, c.mapped_copies,
+      c.atomics, c.naks_sent, c.rnr_sent, c.rnr_resent, c.out_of_sequence, c.no_queue, c.garbage, c.timeouts,
+      c.links_opened, c.links_lost, c.wakeups, c.completion_overruns, memory_.live(), active_.size(), links_.size());
 }
 
 }  // namespace strait::soft::nic

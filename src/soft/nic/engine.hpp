@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -37,7 +38,7 @@ struct EngineConfig {
 struct EngineCounts {
   std::uint64_t passes = 0, doorbells = 0, work_requests = 0, completions = 0, error_completions = 0, flushed = 0;
   std::uint64_t messages_sent = 0, messages_received = 0, acks_sent = 0, acks_carried = 0;
-  std::uint64_t bytes_landed = 0, bytes_read = 0, cross_copies = 0, atomics = 0;
+  std::uint64_t bytes_landed = 0, bytes_read = 0, cross_copies = 0, mapped_copies = 0, atomics = 0;
   std::uint64_t naks_sent = 0, rnr_sent = 0, rnr_resent = 0, out_of_sequence = 0, no_queue = 0, garbage = 0;
   std::uint64_t timeouts = 0, links_opened = 0, links_lost = 0, wakeups = 0, completion_overruns = 0;
 };
@@ -111,6 +112,12 @@ class Engine {
   [[nodiscard]] Status adopt(std::unique_ptr<Link> link);
   void lose_link(Link& link);
 
+  // loans.cpp
+  [[nodiscard]] std::uint32_t lend(Link& link, std::uint32_t key);
+  void end_loans(std::uint32_t key);
+  void read_loans(Link& link);
+  [[nodiscard]] bool find_borrowed(Link& link, std::span<const ListEntry> far, std::span<iovec> out);
+
   // requester.cpp
   void read_doorbell(QueuePair& qp);
   int service_send(QueuePair& qp);
@@ -175,6 +182,11 @@ class Engine {
   std::atomic<std::uint32_t> note_{0};  // somebody found the lock taken and wants another pass
 
   MemoryTable memory_;
+  struct Loan {  // the file behind a local registration, to be mapped by owners who land or fetch its bytes
+    sys::Fd file;
+    std::uint64_t offset;
+  };
+  std::unordered_map<std::uint32_t, Loan> loans_;  // by lkey
   std::uint32_t next_pd_ = 1;
   std::unordered_map<std::uint32_t, std::uint32_t> pds_;  // pd -> users
   std::unordered_map<std::uint32_t, std::unique_ptr<CompletionQueue>> cqs_;

@@ -143,6 +143,46 @@ TEST_P(Operations, WriteWithImmediateTakesOneReceiveAndPlainWriteNone) {
   ASSERT_TRUE(pair.wait(*pair.qa));
 }
 
+// Memory in a sealed file, registered for local use: the owner maps it instead of copying by system call.
+TEST(Engine, SourcesInAFileAreMappedByTheOwnerAndLetGoAtDeregistration) {
+  Pair pair;
+  constexpr std::uint32_t kBytes = 1 << 16;
+  const sys::Fd file = sys::make_sealed_memfd("source", 4096 + kBytes).value();
+  const sys::Mapping view = sys::map_file(file.get(), 0, 4096 + kBytes, sys::Protect::read_write).value();
+  std::vector<std::byte> target(kBytes);
+  const std::uint32_t rkey = pair.reg_b(target.data(), target.size());
+  for (unsigned round = 1; round <= 3; ++round) {
+    const auto bytes = pattern(kBytes, round);
+    std::memcpy(view.data() + 100, bytes.data(), kBytes);
+    strait_nic_mr_request request{};
+    request.pd = pair.pd_a;
+    request.access = STRAIT_NIC_LOCAL_WRITE;
+    request.fd = file.get();
+    request.fd_offset = 100;
+    request.address = 0x5000'0000;  // the same name each round, another registration behind it
+    request.length_bytes = kBytes;
+    const std::uint32_t lkey = pair.a->register_memory(request).value().lkey;
+    pair.qa->post({.opcode = m::Opcode::rdma_write,
+                   .raddr = address_of(target.data()),
+                   .rkey = rkey,
+                   .data = {{0x5000'0000, kBytes, lkey}}});
+    auto event = pair.wait(*pair.qa);
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->syndrome, m::Syndrome::none);
+    EXPECT_EQ(target, bytes);
+    // And back: the owner writes into the mapped destination.
+    std::memset(view.data() + 100, 0, kBytes);
+    pair.qa->post({.opcode = m::Opcode::rdma_read,
+                   .raddr = address_of(target.data()),
+                   .rkey = rkey,
+                   .data = {{0x5000'0000, kBytes, lkey}}});
+    ASSERT_TRUE(pair.wait(*pair.qa));
+    EXPECT_EQ(std::memcmp(view.data() + 100, bytes.data(), kBytes), 0);
+    EXPECT_EQ(pair.b->counts().mapped_copies, 2 * round);
+    EXPECT_TRUE(pair.a->deregister_memory(lkey));
+  }
+}
+
 TEST(Engine, AtomicsReturnTheOldValueAndCarriesStopAtBoundaries) {
   Pair pair;
   alignas(8) std::array<std::uint64_t, 4> words{40, 7, 0x00ff00ff00ff00ffull, 0x1111111122222222ull};

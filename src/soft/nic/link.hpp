@@ -13,6 +13,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "soft/nic/channel.hpp"
 #include "sys/clock.hpp"
@@ -45,6 +47,14 @@ struct PendingAnswer {
   std::uint32_t local_qpn;
 };
 
+// Memory of the other process that this one has mapped: see loans.cpp.
+struct Borrowed {
+  std::uint64_t address;  // what the other engine calls its first byte
+  std::uint64_t length_bytes;
+  std::byte* bytes;
+  sys::Mapping mapping;
+};
+
 class Link {
  public:
   Link(ChannelMemory* memory, unsigned side)
@@ -58,6 +68,8 @@ class Link {
   bool dead = false;
   std::string cross_reason;  // why cross copies are not used; empty when they are
   std::deque<PendingAnswer> answers;
+  std::unordered_set<std::uint32_t> lent;                // keys the other engine was told
+  std::unordered_map<std::uint32_t, Borrowed> borrowed;  // by the other engine's keys
   sys::ProcessFd socket;  // not kept open by children: the peer must see this process die
   sys::Event wake_peer;
   sys::Mapping mapping;

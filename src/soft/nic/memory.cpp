@@ -90,9 +90,13 @@ Result<strait_nic_mr> MemoryTable::add(const strait_nic_mr_request& request, con
     const std::uint64_t page = sys::page_bytes();
     const std::uint64_t skip = request.fd_offset % page;
     STRAIT_CHECK(check_importable(request.fd, request.fd_offset + request.length_bytes));
-    STRAIT_TRY(made.mapping, sys::map_file(request.fd, request.fd_offset - skip, request.length_bytes + skip,
-                                           sys::Protect::read_write, calls));
-    made.bytes = made.mapping.data() + skip;
+    if ((request.access & STRAIT_NIC_CPU_ADDRESS) != 0) {
+      made.bytes = reinterpret_cast<std::byte*>(request.address);
+    } else {
+      STRAIT_TRY(made.mapping, sys::map_file(request.fd, request.fd_offset - skip, request.length_bytes + skip,
+                                             sys::Protect::read_write, calls));
+      made.bytes = made.mapping.data() + skip;
+    }
   } else {
     made.bytes = reinterpret_cast<std::byte*>(request.address);
   }

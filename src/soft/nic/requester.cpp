@@ -33,11 +33,6 @@ std::uint8_t payload_flags(const SendWork& work) {
   return flags;
 }
 
-struct ListEntry {
-  std::uint64_t address;
-  std::uint64_t length_bytes;
-};
-
 }  // namespace
 
 // The record is the truth and the doorbell register a hint: of the two, the one that is further on counts. The register
@@ -166,7 +161,8 @@ void Engine::write_address_list(QueuePair& qp, const SendWork& work, Slot& heade
   for (std::uint32_t i = 0; i < work.n_pieces; ++i) {
     const LocalPiece& piece = work.pieces[i];
     const Registration& registration = *memory_.find(piece.lkey);
-    const ListEntry entry{reinterpret_cast<std::uint64_t>(registration.at(piece.address)), piece.length_bytes};
+    const ListEntry entry{reinterpret_cast<std::uint64_t>(registration.at(piece.address)), piece.length_bytes,
+                          lend(*qp.link, piece.lkey)};
     if (work.n_pieces == 1) {
       std::memcpy(header.data, &entry, sizeof entry);
     } else {  // entries are 16 bytes and slots 64: none straddles the ring's end

@@ -23,32 +23,43 @@ std::uint8_t vendor_of(KeyFault fault) {
   return static_cast<std::uint8_t>(kVendorKey + static_cast<int>(fault));
 }
 
-struct ListEntry {
-  std::uint64_t address;
-  std::uint64_t length_bytes;
-};
 using List = std::array<iovec, kMaxPieces>;
+using Entries = std::array<ListEntry, kMaxPieces>;
 
 // The address list of a cross copy. False: it does not add up to the message.
-bool read_list(const Link& link, const Slot& message, List& out, std::size_t& n) {
+bool read_list(const Link& link, const Slot& message, Entries& entries, std::size_t& n) {
   n = message.pieces;
-  if (n == 0 || n > out.size()) return false;
+  if (n == 0 || n > entries.size()) return false;
   const std::size_t list_bytes = n * sizeof(ListEntry);
   const std::size_t slots = n == 1 ? 1 : slots_with(static_cast<std::uint32_t>(list_bytes));
   if (message.slots != slots) return false;
-  std::array<ListEntry, kMaxPieces> entries;
   if (n == 1) {
     std::memcpy(entries.data(), message.data, sizeof(ListEntry));
   } else {
     link.reader.copy_payload(0, entries.data(), list_bytes);
   }
   std::uint64_t total = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (entries[i].length_bytes > message.length) return false;
-    total += entries[i].length_bytes;
-    out[i] = {reinterpret_cast<void*>(entries[i].address), entries[i].length_bytes};
-  }
+  for (std::size_t i = 0; i < n; ++i) total += entries[i].length_bytes;
   return total == message.length;
+}
+
+void to_iovecs(const Entries& entries, std::size_t n, List& out) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = {reinterpret_cast<void*>(entries[i].address), entries[i].length_bytes};
+}
+
+// Both lists have the same total.
+void copy_lists(std::span<const iovec> into, std::span<const iovec> from) {
+  std::size_t at_into = 0;
+  std::size_t at_from = 0;
+  while (!into.empty() && !from.empty()) {
+    const std::size_t n = std::min(into[0].iov_len - at_into, from[0].iov_len - at_from);
+    std::memcpy(static_cast<std::byte*>(into[0].iov_base) + at_into,
+                static_cast<const std::byte*>(from[0].iov_base) + at_from, n);
+    at_into += n;
+    at_from += n;
+    if (at_into == into[0].iov_len) into = into.subspan(1), at_into = 0;
+    if (at_from == from[0].iov_len) from = from.subspan(1), at_from = 0;
+  }
 }
 
 // How many bytes of payload a message carries itself, from what it says; the slot count must agree.
@@ -294,9 +305,10 @@ bool Engine::land(QueuePair& qp, Link& link, const Slot& message, Registration* 
 // Payload that is fetched from the requester's memory, straight to where it belongs: one copy.
 bool Engine::land_cross(QueuePair& qp, Link& link, const Slot& message, Registration* into,
                         const ReceiveWork* receive) {
+  Entries entries;
   List far;
   std::size_t n_far = 0;
-  if (!read_list(link, message, far, n_far) || message.length == 0) {
+  if (!read_list(link, message, entries, n_far) || message.length == 0) {
     ++counts_.garbage;
     refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
     return false;
@@ -323,12 +335,16 @@ bool Engine::land_cross(QueuePair& qp, Link& link, const Slot& message, Registra
       left -= n;
     }
   }
+  const bool mapped = !through_port && find_borrowed(link, std::span(entries.data(), n_far), far);
   Status moved;
-  if (!through_port) {
-    moved =
-        sys::read_process(link.peer_pid, std::span(near.data(), n_near), std::span(far.data(), n_far), *config_.calls);
+  if (mapped) {
+    copy_lists(std::span(near.data(), n_near), std::span(far.data(), n_far));
+    ++counts_.mapped_copies;
   } else {
-    moved = fetch_through_port(link, message, into, receive, std::span(far.data(), n_far));
+    to_iovecs(entries, n_far, far);
+    const std::span<const iovec> theirs(far.data(), n_far);
+    moved = through_port ? fetch_through_port(link, message, into, receive, theirs)
+                         : sys::read_process(link.peer_pid, std::span(near.data(), n_near), theirs, *config_.calls);
   }
   if (!moved) {
     // The requester's list was wrong, or it unmapped its memory: its own fault, and nothing here is damaged.
@@ -437,17 +453,24 @@ void Engine::on_read(QueuePair& qp, Link& link, const Slot& message) {
   reply.header.rkey = message.rkey;
   reply.header.raddr = message.raddr;
   if ((message.flags & kCross) != 0 && from != nullptr && from->bytes != nullptr) {
+    Entries entries;
     List far;
     std::size_t n_far = 0;
     const iovec near{from->at(message.raddr), message.length};
-    if (!read_list(link, message, far, n_far)) {
+    if (!read_list(link, message, entries, n_far)) {
       ++counts_.garbage;
       refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
       return;
     }
-    if (!sys::write_process(link.peer_pid, std::span(&near, 1), std::span(far.data(), n_far), *config_.calls)) {
-      refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::none, kVendorCopyFailed);
-      return;
+    if (find_borrowed(link, std::span(entries.data(), n_far), far)) {
+      copy_lists(std::span(far.data(), n_far), std::span(&near, 1));
+      ++counts_.mapped_copies;
+    } else {
+      to_iovecs(entries, n_far, far);
+      if (!sys::write_process(link.peer_pid, std::span(&near, 1), std::span(far.data(), n_far), *config_.calls)) {
+        refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::none, kVendorCopyFailed);
+        return;
+      }
     }
     reply.header.flags = kCross;
     reply.header.raddr = 0;
