@@ -7,6 +7,10 @@
 namespace strait::soft::nic {
 namespace m = wire::mlx5;
 
+namespace {
+constexpr std::size_t kSyndromeWord = offsetof(m::ErrorCqe, hw_err_synd);
+}
+
 CompletionQueue::CompletionQueue(std::uint32_t number, const strait_nic_cq_request& request)
     : number_(number),
       entries_(request.entries),
@@ -48,7 +52,13 @@ bool CompletionQueue::write(const Completion& completion) {
   const std::uint8_t op_own = m::make_op_own(completion.opcode, owner, completion.solicited ? m::kCqeSolicited : 0);
   if (collapsed_) {
     // Pollers of a collapsed queue read counter and op_own as one word, so that is how it is written.
-    std::memcpy(entry, &cqe, offsetof(m::Cqe, wqe_counter));
+    // Nothing says when the reader looks, so the words it takes are stored whole.
+    std::memcpy(entry, &cqe, kSyndromeWord);
+    std::uint32_t syndromes = 0;
+    std::memcpy(&syndromes, reinterpret_cast<const std::byte*>(&cqe) + kSyndromeWord, sizeof syndromes);
+    __atomic_store_n(reinterpret_cast<std::uint32_t*>(entry + kSyndromeWord), syndromes, __ATOMIC_RELAXED);
+    __atomic_store_n(reinterpret_cast<std::uint32_t*>(entry + offsetof(m::Cqe, sop_qpn)), cqe.sop_qpn.raw(),
+                     __ATOMIC_RELAXED);
     const std::uint32_t tail = std::uint32_t{cqe.wqe_counter.raw()} | std::uint32_t{op_own} << 24;
     __atomic_store_n(reinterpret_cast<std::uint32_t*>(entry + offsetof(m::Cqe, wqe_counter)), tail, __ATOMIC_RELEASE);
   } else {

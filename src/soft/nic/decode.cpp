@@ -160,6 +160,14 @@ DecodeFault decode_send(const RingView& ring, std::uint64_t index, std::uint32_t
   if (std::uint64_t{out.blocks} * m::kBlockBytes > ring.bytes)
     return malformed("the work request is longer than its ring");
 
+  // A write of one piece is most of all traffic: the general way below, with everything known folded in.
+  if (out.opcode == m::Opcode::rdma_write && control.opmod() == 0 && segments == 3) {
+    const auto remote = segment_at<m::RaddrSeg>(ring, offset + m::kSegmentBytes);
+    out.raddr = remote.raddr.value();
+    out.rkey = remote.rkey.value();
+    return read_pieces(ring, offset + 2 * m::kSegmentBytes, 1, true, out);
+  }
+
   const Shape shape = shape_of(out.opcode, control.opmod());
   if (!shape.known) return malformed("this opcode is not served on a reliable connection");
   const std::uint32_t fixed = 1 + (shape.remote ? 1 : 0) + shape.atomic_segments;

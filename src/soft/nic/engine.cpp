@@ -53,7 +53,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineConfig& config) {
 
 Engine::~Engine() {
   // In a child of fork the doorbell page was never there: its addresses may belong to somebody else by now.
-  if (generation_ != sys::fork_generation()) doorbells_.release();
+  if (mark_.in_child()) doorbells_.release();
 }
 
 strait_nic_address Engine::address() const {
@@ -254,7 +254,7 @@ void Engine::forget_qp(QueuePair& qp) {
 // ---- Passes ---------------------------------------------------------------------------------------------------------
 
 int Engine::drive(std::uint32_t qpn_hint) {
-  if (generation_ != sys::fork_generation()) return 0;  // the child of a fork runs no engine
+  if (mark_.in_child()) return 0;  // the child of a fork runs no engine
   if (!mutex_.try_lock()) {
     // Whoever holds the lock looks at the note after letting go, so this doorbell is not lost.
     note_.store(1, std::memory_order_seq_cst);
@@ -299,6 +299,7 @@ int Engine::service_all() {
   blocked_ = false;
   for (std::size_t i = 0; i < active_.size(); ++i) {
     QueuePair& qp = *active_[i];
+    if (qp.looks_idle()) continue;
     done += service_send(qp);
     if (qp.state == QpState::error && qp.receives_waiting() != 0) {
       flush_queue(qp);
@@ -392,7 +393,7 @@ std::int64_t Engine::sleep_limit_ns() {
 }
 
 bool Engine::arm() {
-  if (generation_ != sys::fork_generation()) return true;
+  if (mark_.in_child()) return true;
   const std::scoped_lock lock(mutex_);
   set_sleeping(1);
   if (barriers_ && !sys::barrier_everywhere()) barriers_ = false;

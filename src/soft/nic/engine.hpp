@@ -24,6 +24,7 @@
 #include "strait/plugin.h"
 #include "sys/event_set.hpp"
 #include "sys/fork.hpp"
+#include "sys/fork_mark.hpp"
 #include "sys/timer.hpp"
 
 namespace strait::soft::nic {
@@ -177,7 +178,7 @@ class Engine {
 
   EngineConfig config_;
   EngineId id_{};
-  std::uint64_t generation_ = sys::fork_generation();
+  sys::ForkMark mark_;
   EngineLock mutex_;
   std::atomic<std::uint32_t> note_{0};  // somebody found the lock taken and wants another pass
 

@@ -136,6 +136,12 @@ bool Engine::check_pieces(QueuePair& qp, const SendWork& work, std::uint32_t acc
 
 // Bytes [skip, skip + length) of the message, wherever they lie. The pieces were checked.
 bool Engine::gather(QueuePair& qp, const SendWork& work, std::uint32_t skip, std::byte* into, std::uint32_t length) {
+  // The smallest put there is: eight bytes of inline payload that do not wrap.
+  if (length == 8 && work.n_pieces == 1 && work.pieces[0].in_ring && skip == 0 &&
+      (work.pieces[0].address & (qp.sq.bytes - 1)) <= qp.sq.bytes - 8) {
+    std::memcpy(into, qp.sq.at(work.pieces[0].address), 8);
+    return true;
+  }
   for (std::uint32_t i = 0; i < work.n_pieces && length != 0; ++i) {
     const LocalPiece& piece = work.pieces[i];
     if (skip >= piece.length_bytes) {

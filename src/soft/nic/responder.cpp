@@ -113,8 +113,8 @@ void Engine::on_message(Link& link, const Slot& message) {
   QueuePair* qp = find_qp(message.to_qpn);
   const bool request = kind <= Kind::more;
   // Only the queue pair this one was connected to may speak to it.
-  if (qp == nullptr || qp->state == QpState::init || qp->link == nullptr || qp->link->peer != link.peer ||
-      qp->remote_qpn != message.from_qpn) {
+  if (qp == nullptr || qp->state == QpState::init || qp->link == nullptr ||
+      (qp->link != &link && qp->link->peer != link.peer) || qp->remote_qpn != message.from_qpn) {
     if (!request) return;
     ++counts_.no_queue;
     PendingAnswer reply{};
