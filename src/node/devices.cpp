@@ -119,6 +119,7 @@ plan::Plan Core::plan_for(const buffer::Claim& claim) const {
   if (!peer.cross_copy) peer.cross_copy_refusal = "option cross_memory is off";
   plan::Policy policy;
   policy.allow_staging = settings_.allow_staging;
+  policy.carrier = plan::parse_carrier(options_.text("carrier")).value_or(plan::Carrier::any);
   return plan::make_plan(source, nics, peer, policy);
 }
 
