@@ -29,6 +29,7 @@ Result<std::shared_ptr<Core>> Core::open(Options options, Log log) {
   STRAIT_CHECK(core->sleeper_.open());
   STRAIT_CHECK(core->open_devices());
   STRAIT_TRY(core->progress_, Progress::start(*core));
+  const std::lock_guard opening(core->opening_mutex_);
   auto started = rendezvous::Service::start(service, *core);
   if (!started) {
     core->close();

@@ -156,6 +156,7 @@ class Core final : public rendezvous::Handler, public std::enable_shared_from_th
                                                       rendezvous::LaneKind kind, sys::Deadline deadline);
   [[nodiscard]] strait_nic_connect_request connect_settings(const rendezvous::NicAddress& nic, std::uint32_t qpn,
                                                             sys::Deadline deadline) const;
+  void wait_until_open() { const std::lock_guard open(opening_mutex_); }
   [[nodiscard]] strait_peer* find_served_locked(rendezvous::PeerId id);
   void describe_lane(strait_lane& lane, const std::string& peer_name) const;
 
@@ -172,6 +173,7 @@ class Core final : public rendezvous::Handler, public std::enable_shared_from_th
   rendezvous::Secret secret_;
   std::vector<std::string> warnings_;
   std::atomic<bool> closed_{false};
+  std::mutex opening_mutex_;  // held until the Node is open: peers may ask as soon as the service listens
 
   sys::Library soft_;  // unloaded after every device
   std::unique_ptr<buffer::Providers> providers_;

@@ -98,6 +98,7 @@ Result<strait_lane*> Core::open_lane(strait_peer& peer, std::uint32_t depth, std
                                      sys::Deadline deadline) {
   STRAIT_TRY(std::unique_ptr<strait_lane> lane, make_lane(depth, signal_every, false));
   STRAIT_TRY(const std::shared_ptr<rendezvous::Client> client, client_of(peer, secret_, deadline));
+  const std::lock_guard joining(peer.join_mutex);
   // A peer that connected to us has never heard of the connection we make now: to it we are a new peer.
   const auto kind = peer.joined ? rendezvous::LaneKind::extra : rendezvous::LaneKind::peer;
   STRAIT_CHECK(join(*lane, *client, kind, deadline));

@@ -20,6 +20,7 @@ struct strait_peer {
   std::string address;  // where its rendezvous listens
   std::int32_t pid = 0;
   bool same_host = false;
+  std::mutex join_mutex;                  // one lane is opened at a time
   bool joined = false;                    // `client` has made a queue already: further ones are extra lanes
   strait::rendezvous::PeerId served = 0;  // its connection to our rendezvous; 0: we connected to it
   std::atomic<bool> gone{false};          // that connection ended

@@ -83,6 +83,7 @@ rendezvous::Target Core::target_of(const strait_region& region) const {
 }
 
 Result<rendezvous::Target> Core::on_lookup(rendezvous::PeerId, const std::string& name) {
+  wait_until_open();
   const std::lock_guard lock(regions_mutex_);
   const auto found = names_.find(name);
   if (found == names_.end()) {

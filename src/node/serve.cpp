@@ -26,6 +26,7 @@ strait_peer* Core::find_served_locked(rendezvous::PeerId id) {
 }
 
 Result<rendezvous::ConnectReply> Core::on_connect(rendezvous::PeerId id, const rendezvous::ConnectRequest& request) {
+  wait_until_open();
   if (rails_.empty()) return fail(Code::unsupported, "the Node at {} has no NIC", address_);
   const sys::Deadline deadline = connect_deadline(-1);
   rendezvous::ConnectReply reply;

@@ -18,7 +18,42 @@
 
 #include "strait/strait.hpp"
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define STRAIT_UNDER_TSAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define STRAIT_UNDER_TSAN 1
+#endif
+
+#ifdef STRAIT_UNDER_TSAN
+extern "C" {
+void AnnotateIgnoreReadsBegin(const char* file, int line);
+void AnnotateIgnoreReadsEnd(const char* file, int line);
+void AnnotateIgnoreWritesBegin(const char* file, int line);
+void AnnotateIgnoreWritesEnd(const char* file, int line);
+}
+#endif
+
 namespace strait::flow {
+
+// What a NIC reads and writes is ordered by completions. Between two engines of one process these travel through memory
+// that is mapped twice, which TSan cannot follow: the test's own look at the payload is left out, all else is checked.
+struct Unwatched {
+#ifdef STRAIT_UNDER_TSAN
+  Unwatched() {
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  }
+  ~Unwatched() {
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+  }
+  Unwatched(const Unwatched&) = delete;
+  Unwatched& operator=(const Unwatched&) = delete;
+#endif
+};
 
 using namespace std::chrono_literals;
 
@@ -50,10 +85,12 @@ class Block {
         memory_(node.allocate(length, {.near = kind}).value()),
         region(node.share(memory_, rights).value()) {}
   void fill(const std::vector<std::uint8_t>& bytes, std::size_t offset = 0) {
+    [[maybe_unused]] const Unwatched unwatched;
     node_->copy(static_cast<std::uint8_t*>(memory_.data()) + offset, bytes.data(), bytes.size()).value();
   }
   [[nodiscard]] std::vector<std::uint8_t> read(std::size_t offset, std::size_t length) const {
     std::vector<std::uint8_t> bytes(length);
+    [[maybe_unused]] const Unwatched unwatched;
     node_->copy(bytes.data(), static_cast<std::uint8_t*>(memory_.data()) + offset, length).value();
     return bytes;
   }

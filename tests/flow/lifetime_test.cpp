@@ -63,7 +63,8 @@ TEST_F(Lifetime, DroppingAnOperationDetachesIt) {
   { Operation receive = pair.near.receive(into.region.slice(0, 4096)); }
   source.fill(pattern(4096, 5));
   ASSERT_TRUE(pair.far.send(source.region.slice(0, 4096)).wait(5s));  // it was not cancelled
-  EXPECT_TRUE(settles([&] { return into.read(0, 4096) == pattern(4096, 5); }));
+  ASSERT_TRUE(into.region.revoke(5s));                                // waits for it, as for any other
+  EXPECT_EQ(into.read(0, 4096), pattern(4096, 5));
 }
 
 TEST_F(Lifetime, DroppingARegionKeepsItsRegistrationUntilDrained) {
@@ -199,6 +200,7 @@ TEST_F(Lifetime, AfterForkEveryHandleIsDeadInTheChild) {
     // Closing them hangs on nothing and hurts nobody.
     { const Lane closing = std::move(lane); }
     { const Block closing = std::move(block); }
+#ifndef STRAIT_UNDER_TSAN  // which cannot start threads in the child of a program with threads
     // A new Node works here, and the parent's still works for it.
     Node own = Node::open(settings()).value();
     Peer peer = own.connect(address).value();
@@ -206,12 +208,15 @@ TEST_F(Lifetime, AfterForkEveryHandleIsDeadInTheChild) {
     mine.fill(pattern(512, 8));
     Target again = peer.lookup("block").value();
     EXPECT_TRUE(peer.put(mine.region.slice(0, 512), again.at(0)).wait(5s));
+#endif
     wire.say("done");
     (void)wire.hear();
   };
   Process child(check);
   EXPECT_EQ(child.wire().hear(), "done");
+#ifndef STRAIT_UNDER_TSAN
   EXPECT_EQ(block.read(0, 512), pattern(512, 8));
+#endif
   EXPECT_EQ(child.finish(), 0);
   // The parent's handles never noticed.
   EXPECT_TRUE(lane.put(source.region.slice(0, 8), target.at(0)).wait(5s));
