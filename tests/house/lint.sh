@@ -52,6 +52,9 @@ forbid '#[[:space:]]*include <(string|vector|map|memory|functional|iostream|thre
   'wire/ and device/ are compiled for GPUs: <cstdint>-class headers only' "${device[@]}"
 forbid '#[[:space:]]*include "(base|sys|buffer|export|keys|plan|post|rail|node|soft)/' \
   'wire/ and device/ include each other and nothing above' "${device[@]}"
-forbid '#[[:space:]]*include <(unistd|fcntl|poll|dlfcn|signal|netdb|sched|pthread|sys/(mman|socket|ioctl|stat|wait|epoll|eventfd|syscall|prctl|resource|random|un)|net[a-z]*/[a-z_]+|arpa/[a-z]+|linux/[a-z_-]+)\.h>' \
+forbid '#[[:space:]]*include <(fcntl|poll|dlfcn|signal|netdb|sched|pthread|sys/(mman|socket|ioctl|stat|wait|epoll|eventfd|syscall|prctl|resource|random|un)|net[a-z]*/[a-z_]+|arpa/[a-z]+|linux/[a-z_-]+)\.h>' \
   'the outside world is in src/sys/ and nowhere else' "${outside_sys[@]}"
+# <unistd.h> also has the numbers of the standard streams, so there it is the calls that count.
+forbid '(^|[^[:alnum:]_:>])::?(read|write|open|close|dup|pipe|fork|vfork|exec[vlpe]+|kill|mmap|munmap|ioctl|poll|getpid|usleep|sysconf)\(' \
+  'system calls are made in src/sys/ and nowhere else' "${outside_sys[@]}"
 exit $status
