@@ -169,7 +169,8 @@ std::int32_t strait_send(strait_lane* lane, const strait_slice* from, const stra
   if (!slice_good(*from)) return answer(error, why_slice_bad(*from));
   post::Extras extras;
   if (options != nullptr && options->flags != 0) {
-    if (const Status read = read_options(*options, nullptr, kKnownFlags & ~STRAIT_WITH_SIGNAL, extras); !read)
+    if (const Status read = read_options(*options, nullptr, kKnownFlags & ~std::uint32_t{STRAIT_WITH_SIGNAL}, extras);
+        !read)
       return answer(error, read.error());
   }
   const post::Local local = local_of(*from);
@@ -228,8 +229,9 @@ std::int32_t strait_batch(strait_lane* lane, const strait_item* items, std::uint
     }
     post::Extras extras;
     if (options != nullptr && options->flags != 0) {
-      const std::uint32_t allowed =
-          items[n_items - 1].kind == STRAIT_PUT ? kKnownFlags : kKnownFlags & ~(STRAIT_WITH_IMM | STRAIT_WITH_SIGNAL);
+      const std::uint32_t allowed = items[n_items - 1].kind == STRAIT_PUT
+                                        ? kKnownFlags
+                                        : kKnownFlags & ~std::uint32_t{STRAIT_WITH_IMM | STRAIT_WITH_SIGNAL};
       if (const Status read = read_options(*options, items[n_items - 1].remote, allowed, extras); !read)
         return answer(error, read.error());
     }
