@@ -74,7 +74,7 @@ Status play(Stage& stage, Story& story) {
 
 int run_demo(const DemoOptions& options) {
   const std::int64_t start_ns = sys::now_ns();
-  Story story(options.json);
+  Story story(options.json, options.device);
   auto stage = set_the_stage(options);
   auto played = stage ? play(*stage, story) : Status(std::move(stage).error());
   // An operation that failed because the other process died should say so, not name its own symptom.

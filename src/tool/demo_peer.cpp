@@ -33,8 +33,7 @@ class Obedient {
   [[nodiscard]] Result<Json> check(const Json& command);
   [[nodiscard]] Result<Json> set_word(const Json& command);
   [[nodiscard]] Result<Json> word(const Json& command);
-  [[nodiscard]] Result<Json> post_receive(const Json& command);
-  [[nodiscard]] Result<Json> received();
+  [[nodiscard]] Result<Json> receive(const Json& command);
   [[nodiscard]] Result<Json> watch(const Json& command);
   [[nodiscard]] Result<Json> drive();
   [[nodiscard]] Result<Json> revoke();
@@ -51,7 +50,6 @@ class Obedient {
   Shared host_;
   sys::Lines lines_;
   std::optional<Peer> peer_;
-  std::optional<Operation> receive_;
   std::uint64_t stops_ = 0;
 };
 
@@ -77,8 +75,7 @@ Result<Json> Obedient::obey(const Json& command) {
   if (what == "check") return check(command);
   if (what == "set_word") return set_word(command);
   if (what == "word") return word(command);
-  if (what == "post_receive") return post_receive(command);
-  if (what == "received") return received();
+  if (what == "receive") return receive(command);
   if (what == "watch") return watch(command);
   if (what == "drive") return drive();
   if (what == "revoke") return revoke();
@@ -114,19 +111,28 @@ Status Obedient::accept_first() {
   return {};
 }
 
-Result<Json> Obedient::post_receive(const Json& command) {
+// Two answers a round: that the receive is posted, and what came.
+Result<Json> Obedient::receive(const Json& command) {
   STRAIT_CHECK(accept_first());
-  receive_.emplace(peer_->receive(device_.region.slice(command.at("offset"), command.at("length"))));
-  return Json{{"ok", true}};
-}
-
-Result<Json> Obedient::received() {
-  if (!receive_) return fail(Code::invalid, "no receive was posted");
-  STRAIT_TRY(auto done, receive_->wait(Duration(kDemoPatienceNs)));
-  receive_.reset();
-  Json answer{{"ok", true}, {"bytes", done.bytes}};
-  if (done.imm) answer["imm"] = *done.imm;
-  return answer;
+  const std::uint64_t length = command.at("length");
+  const std::uint64_t seed = command.at("seed");
+  const std::uint64_t rounds = command.at("rounds");
+  const auto deadline = sys::Deadline::after_ns(kDemoPatienceNs);
+  for (std::uint64_t round = 1;; ++round) {
+    Operation operation = peer_->receive(device_.region.slice(0, length));
+    STRAIT_CHECK(lines_.write(Json{{"ok", true}, {"posted", round}}.dump()));
+    auto done = operation.test();
+    while (!done && done.error().code == Code::again && !deadline.passed()) {
+      node_.poll();
+      done = operation.test();
+    }
+    if (!done) return done.error();
+    STRAIT_TRY(auto wrong, check_memory(node_, device_.memory.data(), length, seed + round));
+    Json came{{"ok", true}, {"bytes", done->bytes}, {"verified", !wrong}, {"note", wrong ? wrong->text() : ""}};
+    if (done->imm) came["imm"] = *done->imm;
+    if (round == rounds) return came;
+    STRAIT_CHECK(lines_.write(came.dump()));
+  }
 }
 
 // Polls, so that nothing has to be woken up when the signal comes.

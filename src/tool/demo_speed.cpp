@@ -13,20 +13,32 @@ namespace {
 
 constexpr Duration kPatience{kDemoPatienceNs};
 constexpr std::int64_t kSliceNs = 60'000'000;  // per figure; the whole table stays near a second
-constexpr std::size_t kWindow = 4;             // operations under way: enough to hide the turn-around
+constexpr std::int64_t kStretchNs = 2'000'000;
+constexpr std::size_t kWindow = 4;  // operations under way: enough to hide the turn-around
 
-// Repeats `once` for a slice and gives operations per second. The first round is not counted: it warms caches and maps.
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Repeats `once` for a slice and gives operations per second: the median of short stretches, so that a stretch in which
+// somebody else had the CPU does not count. The first round warms caches and maps.
 Result<double> per_second(const std::function<Status()>& once) {
   STRAIT_CHECK(once());
+  std::vector<double> rates;
   const std::int64_t start_ns = sys::now_ns();
-  std::uint64_t count = 0;
   std::int64_t now_ns = start_ns;
-  do {
-    STRAIT_CHECK(once());
-    ++count;
-    now_ns = sys::now_ns();
-  } while (now_ns - start_ns < kSliceNs);
-  return static_cast<double>(count) * 1e9 / static_cast<double>(now_ns - start_ns);
+  while (now_ns - start_ns < kSliceNs) {
+    const std::int64_t stretch_ns = now_ns;
+    std::uint64_t count = 0;
+    for (; now_ns - stretch_ns < kStretchNs; now_ns = sys::now_ns()) {
+      STRAIT_CHECK(once());
+      ++count;
+    }
+    rates.push_back(static_cast<double>(count) * 1e9 / static_cast<double>(now_ns - stretch_ns));
+  }
+  return median(rates);
 }
 
 Result<double> bandwidth(std::uint64_t bytes, const std::function<Operation()>& post) {
@@ -57,9 +69,7 @@ Result<double> latency(const std::function<Operation()>& post) {
     if (!done) return done.error();
     seconds.push_back(static_cast<double>(sys::now_ns() - start_ns) * 1e-9);
   }
-  const auto middle = seconds.begin() + kRounds / 2;
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
+  return median(seconds);
 }
 
 using Measure = std::function<Result<double>(const Shared&, const Target&)>;

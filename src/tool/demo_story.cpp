@@ -43,10 +43,11 @@ std::string speed_cell(double value, bool rate) {
 
 }  // namespace
 
-Story::Story(bool as_json) : as_json_(as_json) {
+Story::Story(bool as_json, const std::string& device) : as_json_(as_json) {
   document_ = {{"steps", Json::array()}, {"ok", false}};
   if (as_json_) return;
-  fmt::print("{}: two processes, accelerator memory on both sides\n\n", tinted("strait demo", Tint::strong));
+  fmt::print("{}: two processes, {} memory on both sides, no RDMA hardware needed\n\n",
+             tinted("strait demo", Tint::strong), device == "host" ? "host" : "device");
   std::fflush(stdout);
 }
 
@@ -90,6 +91,15 @@ void Story::found(const Json& info) {
     say("warning", warning.is_string() ? warning.get<std::string>() : "");
 }
 
+// What the accelerator really hands out, where that is not a dma-buf of the kernel.
+std::optional<std::string> Story::stand_in(const std::string& name) const {
+  for (const Json& device : document_.value("accelerators", Json::array())) {
+    const bool memfd = text_of(device, "description").find("sealed memfd") != std::string::npos;
+    if (text_of(device, "name") == name && memfd) return "sealed memfd, not dma-buf";
+  }
+  return std::nullopt;
+}
+
 void Story::shared(const std::string& device, const Json& region) {
   document_["region"] = region;
   if (!region.is_object()) return;
@@ -99,9 +109,10 @@ void Story::shared(const std::string& device, const Json& region) {
       fmt::format("recognised by {} in {} ns; whole allocation {}", text_of(region, "recognised_by"),
                   number_of(region, "recognise_ns"), size_text(number_of(object_of(region, "allocation"), "length"))));
   const Json& exported = object_of(region, "export");
-  say("", number_of(exported, "exports") != 0 ? fmt::format("exported as {} ({} export, owned by the region)",
-                                                            text_of(exported, "way"), number_of(exported, "exports"))
-                                              : "reached as " + text_of(exported, "way"));
+  const std::uint64_t exports = number_of(exported, "exports");
+  say("", exports == 0 ? "reached as " + text_of(exported, "way")
+                       : fmt::format("exported as {} ({} export, the region owns it)",
+                                     stand_in(device).value_or(text_of(exported, "way")), exports));
   for (const Json& key : list_of(region, "keys")) {
     say("", fmt::format("registered with {}: rkey {:#x}", text_of(key, "nic"), number_of(key, "rkey")));
   }

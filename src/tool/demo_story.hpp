@@ -2,6 +2,7 @@
 // How the demo tells what happens: as a story while it happens, or as one JSON object at the end.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace strait::tool {
 
 class Story {
  public:
-  explicit Story(bool as_json);
+  Story(bool as_json, const std::string& device);
   void found(const Json& info);
   void shared(const std::string& device, const Json& region);
   void path(const std::string& lane, const Json& region);
@@ -22,6 +23,7 @@ class Story {
   [[nodiscard]] bool finish(double seconds);
 
  private:
+  [[nodiscard]] std::optional<std::string> stand_in(const std::string& name) const;
   void say(std::string_view label, std::string_view text);
   void say_device(std::string_view label, const char* kind, const Json& device, const std::string& text);
   bool as_json_;

@@ -31,7 +31,20 @@ const Manual kManual{
     .environment = {},
 };
 
-int wrong_use(const CLI::ParseError& error, const CLI::App& root) {
+std::string command_names(const CLI::App& root) {
+  std::string names;
+  for (const CLI::App* command : root.get_subcommands(static_cast<bool (*)(const CLI::App*)>(nullptr))) {
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  return names;
+}
+
+int wrong_use(const CLI::ParseError& error, const CLI::App& root, std::string_view first) {
+  if (root.get_subcommands().empty() && !first.starts_with("-")) {
+    const std::string cause = first.empty() ? "no command was given" : fmt::format("there is no command '{}'", first);
+    fmt::print(stderr, "strait: {}\n  Commands: {}. `strait --help` says what they do.\n", cause, command_names(root));
+    return kWrongUse;
+  }
   std::string command = "strait";
   for (const CLI::App* chosen : root.get_subcommands()) command += " " + chosen->get_name();
   const std::string_view what = error.what();
@@ -55,7 +68,7 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::Success& request) {  // help and version
     return root.exit(request);
   } catch (const CLI::ParseError& error) {
-    return wrong_use(error, root);
+    return wrong_use(error, root, argc > 1 ? argv[1] : "");
   }
   return run();
 }

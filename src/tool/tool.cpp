@@ -11,6 +11,8 @@
 namespace strait::tool {
 
 int exit_for(const Error& error) {
+  // What can never succeed as it stands was asked for on the command line: a bad address, an unknown setting.
+  if (error.code == Code::invalid) return kWrongUse;
   return error.code == Code::unsupported ? kNotPossible : kFailed;
 }
 

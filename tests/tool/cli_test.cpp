@@ -79,8 +79,18 @@ TEST(WrongUse, IsExitStatus2WithASentence) {
 
 TEST(WrongUse, AnUnknownSettingIsRefusedByName) {
   const Outcome outcome = strait({"info", "--set", "progres=caller"});
-  EXPECT_NE(outcome.status, 0);
+  EXPECT_EQ(outcome.status, 2);
   EXPECT_NE(outcome.err.find("progres"), std::string::npos) << outcome.err;
+}
+
+TEST(WrongUse, AnUnknownCommandGetsTheListOfThoseThereAre) {
+  const Outcome outcome = strait({"dmo"});
+  EXPECT_EQ(outcome.err,
+            "strait: there is no command 'dmo'\n  Commands: demo, info, perf. `strait --help` says what they do.\n");
+}
+
+TEST(WrongUse, AnAddressThatIsNoneIsNotAFailure) {
+  EXPECT_EQ(strait({"perf", "nonsense"}).status, 2);
 }
 
 TEST(Version, IsOneLine) {
