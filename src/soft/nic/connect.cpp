@@ -15,6 +15,7 @@ constexpr std::int64_t kGreetingLimitNs = 2'000'000'000;  // a stranger who says
 
 Status Engine::adopt(std::unique_ptr<Link> link) {
   if (!link->loopback) STRAIT_CHECK(poller_.add(link->socket.get()));
+  if (sleeping_) link->own().sleeping.store(1, std::memory_order_seq_cst);
   links_.push_back(std::move(link));
   ++counts_.links_opened;
   return {};

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxAnswers = 1u << 16;  // more than any peer that keeps to its ring can have outstanding
 constexpr int kMessagesPerPass = 128;
+constexpr std::uint64_t kBytesPerPass = 1 << 20;  // large copies take long: acknowledgements go out between them
 constexpr std::size_t kBounceBytes = 256 * 1024;
 
 std::uint8_t vendor_of(KeyFault fault) {
@@ -86,7 +87,9 @@ void Engine::stamp(QueuePair& qp, Slot& header) {
 
 int Engine::receive(Link& link) {
   int handled = 0;
-  while (handled < kMessagesPerPass && link.reader.has_message()) {
+  const std::uint64_t enough = counts_.bytes_landed + counts_.bytes_read + kBytesPerPass;
+  while (handled < kMessagesPerPass && counts_.bytes_landed + counts_.bytes_read < enough &&
+         link.reader.has_message()) {
     Slot message;
     link.reader.read_header(message);
     const bool sane =
