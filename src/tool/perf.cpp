@@ -258,8 +258,9 @@ void add_perf(CLI::App& root, Run& run) {
   CLI::App& command = *root.add_subcommand("perf", "Measure latency and bandwidth between two processes.");
   command.formatter(std::make_shared<ManualPage>(manual()));
   command.set_help_flag("-h,--help", "This page.");
-  auto* server = command.add_option("HOST:PORT", arguments->options.server,
-                                    "The server to measure against. Without it, and without --spawn, be the server.");
+  auto* server =
+      command.add_option("SERVER", arguments->options.server,
+                         "HOST:PORT of the server to measure against. Without it, and without --spawn, be the server.");
   add_measuring(command, *arguments);
   add_running(command, *arguments);
   command.get_option("--spawn")->excludes(server);
