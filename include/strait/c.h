@@ -2,8 +2,8 @@
  * The C interface of strait, which is its ABI. C++ (strait.hpp) is inline over it.
  *
  * Conventions
- * - Every function that can fail returns a strait_code and, when `error` is not null, fills it. Outputs are written only
- *   on success.
+ * - Every function that can fail returns a strait_code and, when `error` is not null, fills it. Outputs are written
+ * only on success.
  * - Structs that a later version may lengthen begin with struct_size; set it to sizeof, or use STRAIT_INIT.
  * - Durations are nanoseconds; a negative one means the Node's default (option `deadline`).
  * - Handles: strait_node, strait_peer, strait_region, strait_memory and strait_published may be used from any thread. A
@@ -54,7 +54,8 @@ STRAIT_API const char* strait_version(void);
 /* Texts that strait hands out as char** are given back with this. */
 STRAIT_API void strait_text_free(char* text);
 
-/* ---- Node: owns devices, registrations, the rendezvous and the progress of everything below -------------------------- */
+/* ---- Node: owns devices, registrations, the rendezvous and the progress of everything below
+ * -------------------------- */
 
 typedef struct strait_node strait_node;
 
@@ -82,20 +83,22 @@ STRAIT_API void strait_node_close(strait_node* node);
 STRAIT_API const char* strait_node_address(const strait_node* node);
 /* JSON: devices, NICs, options with origin, counters, warnings. */
 STRAIT_API int32_t strait_node_info(strait_node* node, char** json, strait_error* error);
-/* One bounded pass of progress on this thread; returns how much was done. Needed with progress=caller, harmless else. */
+/* One bounded pass of progress on this thread; returns how much was done. Needed with progress=caller, harmless else.
+ */
 STRAIT_API int32_t strait_node_poll(strait_node* node);
 /* progress=eventfd: readable when strait_node_poll has something to do. Owned by the node. */
 STRAIT_API int32_t strait_node_event_fd(strait_node* node, int32_t* fd, strait_error* error);
 /* With progress=eventfd, before sleeping on the descriptor: 1 sleep, 0 poll again first. */
 STRAIT_API int32_t strait_node_arm(strait_node* node);
 
-/* ---- Memory ---------------------------------------------------------------------------------------------------------- */
+/* ---- Memory
+ * ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct strait_memory strait_memory;
 
 /* `near`: "host", or a device name of `strait info` ("soft:0"). Null or "": host. */
-STRAIT_API int32_t strait_allocate(strait_node* node, uint64_t length_bytes, const char* near_device, strait_memory** out,
-                                   strait_error* error);
+STRAIT_API int32_t strait_allocate(strait_node* node, uint64_t length_bytes, const char* near_device,
+                                   strait_memory** out, strait_error* error);
 /* Fails with STRAIT_AGAIN while a region still shares it; the handle then stays good. */
 STRAIT_API int32_t strait_memory_free(strait_memory* memory, strait_error* error);
 /* Frees it now or, while a region still shares it, as soon as the last one has drained. */
@@ -107,22 +110,25 @@ STRAIT_API uint64_t strait_memory_length(const strait_memory* memory);
 STRAIT_API int32_t strait_copy(strait_node* node, void* to, const void* from, uint64_t length_bytes, int64_t timeout_ns,
                                strait_error* error);
 
-/* ---- Region: memory that a NIC can reach ------------------------------------------------------------------------------ */
+/* ---- Region: memory that a NIC can reach
+ * ------------------------------------------------------------------------------ */
 
 typedef struct strait_region strait_region;
 
 enum { /* what peers may do; 0: only this process uses it, as source or destination */
-  STRAIT_REMOTE_READ = 1u << 0,
-  STRAIT_REMOTE_WRITE = 1u << 1,
-  STRAIT_REMOTE_ATOMIC = 1u << 2
+       STRAIT_REMOTE_READ = 1u << 0,
+       STRAIT_REMOTE_WRITE = 1u << 1,
+       STRAIT_REMOTE_ATOMIC = 1u << 2
 };
 
 /* Recognises whose memory it is, exports and registers it. The caller keeps ownership of the memory. */
-STRAIT_API int32_t strait_share(strait_node* node, void* address, uint64_t length_bytes, uint32_t access, strait_region** out,
-                                strait_error* error);
-/* Revokes and forgets. Operations in flight keep the registration alive until they drained; the memory is never freed. */
+STRAIT_API int32_t strait_share(strait_node* node, void* address, uint64_t length_bytes, uint32_t access,
+                                strait_region** out, strait_error* error);
+/* Revokes and forgets. Operations in flight keep the registration alive until they drained; the memory is never freed.
+ */
 STRAIT_API void strait_region_drop(strait_region* region);
-/* No peer can touch it any more when this returns STRAIT_OK. STRAIT_TIMEOUT: own operations still hold it (quarantined). */
+/* No peer can touch it any more when this returns STRAIT_OK. STRAIT_TIMEOUT: own operations still hold it
+ * (quarantined). */
 STRAIT_API int32_t strait_region_revoke(strait_region* region, int64_t timeout_ns, strait_error* error);
 STRAIT_API void* strait_region_address(const strait_region* region);
 STRAIT_API uint64_t strait_region_length(const strait_region* region);
@@ -131,13 +137,15 @@ STRAIT_API int32_t strait_region_path(const strait_region* region, char** json, 
 
 /* Signals: STRAIT_SIGNALS 64-bit words beside each region that a peer may write, raised after the data of a put. */
 #define STRAIT_SIGNALS 64u
-STRAIT_API int32_t strait_signal_read(const strait_region* region, uint32_t index, uint64_t* value, strait_error* error);
+STRAIT_API int32_t strait_signal_read(const strait_region* region, uint32_t index, uint64_t* value,
+                                      strait_error* error);
 STRAIT_API int32_t strait_signal_write(strait_region* region, uint32_t index, uint64_t value, strait_error* error);
 /* Everything put before the signal is visible to this CPU (and by strait_copy) when it returns STRAIT_OK. */
 STRAIT_API int32_t strait_signal_wait(strait_region* region, uint32_t index, uint64_t at_least, int64_t timeout_ns,
                                       uint64_t* value, strait_error* error);
 
-/* ---- Publishing and tickets ------------------------------------------------------------------------------------------- */
+/* ---- Publishing and tickets
+ * ------------------------------------------------------------------------------------------- */
 
 typedef struct strait_published strait_published;
 
@@ -155,7 +163,8 @@ typedef struct strait_ticket {
 STRAIT_API int32_t strait_ticket_make(strait_region* region, uint64_t offset, uint64_t length_bytes, uint32_t access,
                                       int64_t lifetime_ns, strait_ticket* out, strait_error* error);
 
-/* ---- Peers ------------------------------------------------------------------------------------------------------------ */
+/* ---- Peers
+ * ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct strait_peer strait_peer;
 
@@ -185,7 +194,8 @@ STRAIT_API int32_t strait_lookup(strait_peer* peer, const char* name, int64_t ti
 STRAIT_API int32_t strait_redeem(strait_peer* peer, const strait_ticket* ticket, int64_t timeout_ns, strait_target* out,
                                  strait_error* error);
 
-/* ---- Lanes and operations --------------------------------------------------------------------------------------------- */
+/* ---- Lanes and operations
+ * --------------------------------------------------------------------------------------------- */
 
 typedef struct strait_lane strait_lane;
 
@@ -243,19 +253,21 @@ typedef struct strait_slice {
   uint64_t length_bytes;
 } strait_slice;
 
-/* Posting never blocks: a full lane answers STRAIT_AGAIN. `options` may be null. Bounds and rights are checked here first
- * and by the owner's NIC again. */
+/* Posting never blocks: a full lane answers STRAIT_AGAIN. `options` may be null. Bounds and rights are checked here
+ * first and by the owner's NIC again. */
 STRAIT_API int32_t strait_put(strait_lane* lane, const strait_slice* from, const strait_target* to, uint64_t to_offset,
                               const strait_op_options* options, strait_op* out, strait_error* error);
-STRAIT_API int32_t strait_get(strait_lane* lane, const strait_slice* into, const strait_target* from, uint64_t from_offset,
-                              const strait_op_options* options, strait_op* out, strait_error* error);
+STRAIT_API int32_t strait_get(strait_lane* lane, const strait_slice* into, const strait_target* from,
+                              uint64_t from_offset, const strait_op_options* options, strait_op* out,
+                              strait_error* error);
 /* 8 bytes at an 8-byte aligned place; the old value arrives in strait_done.value. */
 STRAIT_API int32_t strait_fetch_add(strait_lane* lane, const strait_target* at, uint64_t offset, uint64_t add,
                                     const strait_op_options* options, strait_op* out, strait_error* error);
 STRAIT_API int32_t strait_compare_swap(strait_lane* lane, const strait_target* at, uint64_t offset, uint64_t expected,
-                                       uint64_t desired, const strait_op_options* options, strait_op* out, strait_error* error);
-STRAIT_API int32_t strait_send(strait_lane* lane, const strait_slice* from, const strait_op_options* options, strait_op* out,
-                               strait_error* error);
+                                       uint64_t desired, const strait_op_options* options, strait_op* out,
+                                       strait_error* error);
+STRAIT_API int32_t strait_send(strait_lane* lane, const strait_slice* from, const strait_op_options* options,
+                               strait_op* out, strait_error* error);
 /* `into` may be null: receives only the immediate of a put. */
 STRAIT_API int32_t strait_receive(strait_lane* lane, const strait_slice* into, strait_op* out, strait_error* error);
 
@@ -268,10 +280,11 @@ typedef struct strait_item {
   uint64_t remote_offset;
 } strait_item;
 /* All items or none are posted, with one doorbell; the operation is done when all are. */
-STRAIT_API int32_t strait_batch(strait_lane* lane, const strait_item* items, uint32_t n_items, const strait_op_options* options,
-                                strait_op* out, strait_error* error);
+STRAIT_API int32_t strait_batch(strait_lane* lane, const strait_item* items, uint32_t n_items,
+                                const strait_op_options* options, strait_op* out, strait_error* error);
 
-/* STRAIT_OK: complete at the target. STRAIT_TIMEOUT: still in flight, the operation stays valid and keeps its memory. */
+/* STRAIT_OK: complete at the target. STRAIT_TIMEOUT: still in flight, the operation stays valid and keeps its memory.
+ */
 STRAIT_API int32_t strait_wait(strait_op* op, int64_t timeout_ns, strait_done* out, strait_error* error);
 /* Like strait_wait with no time to wait, answering STRAIT_AGAIN while in flight. */
 STRAIT_API int32_t strait_test(strait_op* op, strait_done* out, strait_error* error);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Plug-in interfaces: memory providers and NICs. Built-in ones use the same structs.
  *
- * Every struct that crosses this boundary begins with the ABI version and its own size, so that either side can be newer.
- * No function here may throw, abort, or print. Functions return 0 or a strait_code (c.h) and fill `error` when it is not
- * null. Unless said otherwise a function may be called from any thread.
+ * Every struct that crosses this boundary begins with the ABI version and its own size, so that either side can be
+ * newer. No function here may throw, abort, or print. Functions return 0 or a strait_code (c.h) and fill `error` when
+ * it is not null. Unless said otherwise a function may be called from any thread.
  */
 #ifndef STRAIT_PLUGIN_H
 #define STRAIT_PLUGIN_H
@@ -23,7 +23,8 @@ typedef struct strait_plugin_error {
   char text[384];    /* the cause, one sentence, zero-terminated */
 } strait_plugin_error;
 
-/* ---- Memory providers: whose memory is this, and how can a NIC reach it? ------------------------------------------ */
+/* ---- Memory providers: whose memory is this, and how can a NIC reach it? ------------------------------------------
+ */
 
 typedef struct strait_provider strait_provider; /* the plug-in's own object */
 
@@ -36,7 +37,7 @@ enum {
 };
 
 typedef struct strait_device_info {
-  char name[32];       /* "soft:0", "cuda:1": what `near` takes */
+  char name[32]; /* "soft:0", "cuda:1": what `near` takes */
   char description[96];
   uint64_t memory_bytes;
   uint32_t capabilities; /* STRAIT_CAN_* */
@@ -66,18 +67,21 @@ typedef struct strait_provider_ops {
   /* 1: mine, *out is filled. 0: not mine. Never touches the memory, never fails, costs well under a microsecond. */
   int32_t (*classify)(strait_provider*, uint64_t address, strait_claim* out);
 
-  int32_t (*allocate)(strait_provider*, uint32_t device, uint64_t length_bytes, uint64_t* address, strait_plugin_error*);
+  int32_t (*allocate)(strait_provider*, uint32_t device, uint64_t length_bytes, uint64_t* address,
+                      strait_plugin_error*);
   int32_t (*free)(strait_provider*, uint64_t address, strait_plugin_error*);
 
   /* Copies between any two addresses of which at least one is this provider's; the other may be host memory. Returns
    * when the copy has been queued; `*ticket` is handed to copy_done. */
-  int32_t (*copy)(strait_provider*, uint64_t to, uint64_t from, uint64_t length_bytes, uint64_t* ticket, strait_plugin_error*);
+  int32_t (*copy)(strait_provider*, uint64_t to, uint64_t from, uint64_t length_bytes, uint64_t* ticket,
+                  strait_plugin_error*);
   /* 1: finished. 0: not yet. Negative: it failed. */
   int32_t (*copy_done)(strait_provider*, uint64_t ticket);
 
   /* A descriptor for [address, address + length_bytes), offset of `address` in it. The caller gives it back with
    * close_fd, and with nothing else. */
-  int32_t (*export_fd)(strait_provider*, uint64_t address, uint64_t length_bytes, int32_t* fd, uint64_t* offset, strait_plugin_error*);
+  int32_t (*export_fd)(strait_provider*, uint64_t address, uint64_t length_bytes, int32_t* fd, uint64_t* offset,
+                       strait_plugin_error*);
   void (*close_fd)(strait_provider*, int32_t fd);
 
   /* "exports=3,opens=1,...": every call counted, for tests and `strait info`. Writes at most `capacity` bytes. */
@@ -88,7 +92,8 @@ typedef struct strait_provider_ops {
 typedef const strait_provider_ops* (*strait_provider_entry)(void);
 #define STRAIT_PROVIDER_ENTRY "strait_provider_plugin"
 
-/* ---- MemoryPort: how a software NIC reaches memory that cannot be mapped ------------------------------------------- */
+/* ---- MemoryPort: how a software NIC reaches memory that cannot be mapped -------------------------------------------
+ */
 
 typedef struct strait_memory_port {
   uint32_t abi_version;
@@ -97,24 +102,26 @@ typedef struct strait_memory_port {
   int32_t (*read)(void* context, uint64_t address, void* into, uint64_t length_bytes);
   int32_t (*write)(void* context, uint64_t address, const void* from, uint64_t length_bytes);
   /* new = (old & ~swap_mask) | (swap & swap_mask) if (old & compare_mask) == (compare & compare_mask); width 4 or 8. */
-  int32_t (*compare_swap)(void* context, uint64_t address, uint32_t width, uint64_t compare, uint64_t compare_mask, uint64_t swap,
-                          uint64_t swap_mask, uint64_t* old);
+  int32_t (*compare_swap)(void* context, uint64_t address, uint32_t width, uint64_t compare, uint64_t compare_mask,
+                          uint64_t swap, uint64_t swap_mask, uint64_t* old);
   /* Carries stop at every set bit of `boundary`. */
   int32_t (*fetch_add)(void* context, uint64_t address, uint32_t width, uint64_t add, uint64_t boundary, uint64_t* old);
   void (*order)(void* context); /* earlier writes become visible before later ones */
 } strait_memory_port;
 
-/* ---- NICs with mlx5 rings ------------------------------------------------------------------------------------------- */
+/* ---- NICs with mlx5 rings -------------------------------------------------------------------------------------------
+ */
 
 typedef struct strait_nic strait_nic; /* the plug-in's own object */
 
 enum { /* access of a memory region or a queue pair */
-  STRAIT_NIC_LOCAL_WRITE = 1u << 0,
-  STRAIT_NIC_REMOTE_WRITE = 1u << 1,
-  STRAIT_NIC_REMOTE_READ = 1u << 2,
-  STRAIT_NIC_REMOTE_ATOMIC = 1u << 3,
-  /* Of a registration with a descriptor: `address` is also where this process has it mapped, readable and writable. */
-  STRAIT_NIC_CPU_ADDRESS = 1u << 16
+       STRAIT_NIC_LOCAL_WRITE = 1u << 0,
+       STRAIT_NIC_REMOTE_WRITE = 1u << 1,
+       STRAIT_NIC_REMOTE_READ = 1u << 2,
+       STRAIT_NIC_REMOTE_ATOMIC = 1u << 3,
+       /* Of a registration with a descriptor: `address` is also where this process has it mapped, readable and
+          writable. */
+       STRAIT_NIC_CPU_ADDRESS = 1u << 16
 };
 
 enum { STRAIT_NIC_CQ_COLLAPSED = 1u << 0, STRAIT_NIC_CQ_IGNORE_OVERRUN = 1u << 1 };
@@ -185,7 +192,7 @@ typedef struct strait_nic_connect_request {
   uint32_t struct_size;
   uint32_t remote_qpn;
   strait_nic_address remote;
-  int64_t deadline_ns;   /* from now, for this call */
+  int64_t deadline_ns;    /* from now, for this call */
   int64_t ack_timeout_ns; /* a request without an answer for so long, times (retries + 1), ends with syndrome 0x15 */
   uint32_t retries;
   uint32_t rnr_retries; /* 7: for ever */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Result<T> and Error: how everything in strait answers.
 //
-// A function that can fail returns Result<T> (or Status when there is nothing to return). The names follow std::expected,
-// which needs C++23. value() throws strait::Failure in the caller's own frame; nothing else here throws.
+// A function that can fail returns Result<T> (or Status when there is nothing to return). The names follow
+// std::expected, which needs C++23. value() throws strait::Failure in the caller's own frame; nothing else here throws.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  Result(T held) : state_(std::in_place_index<0>, std::move(held)) {}  // NOLINT: implicit on purpose
+  Result(T held) : state_(std::in_place_index<0>, std::move(held)) {}        // NOLINT: implicit on purpose
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
 
   [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
