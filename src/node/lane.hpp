@@ -5,9 +5,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/spin_lock.hpp"
 #include "node/fork.hpp"
 #include "node/sleeper.hpp"
 #include "post/lane.hpp"
@@ -28,7 +28,7 @@ struct strait_lane {
   std::atomic<bool> peer_gone{false};
   std::atomic<std::uint64_t> polls{0};  // written by who uses the lane, read by the progress thread
   const void* owner_thread = nullptr;
-  std::mutex mutex;
+  strait::SpinLock mutex;
 
   std::shared_ptr<strait::node::Core> node;
   std::shared_ptr<strait::rendezvous::Client> client;  // null on the side that was connected to: then peer_gone tells
