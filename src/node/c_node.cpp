@@ -102,9 +102,10 @@ std::int32_t strait_node_info(strait_node* node, char** json, strait_error* erro
 }
 
 std::int32_t strait_node_poll(strait_node* node) {
-  if (node == nullptr || !node->core->usable("node")) return 0;
+  if (node == nullptr || node->core->in_child() || node->core->closed()) return 0;
   Core& core = *node->core;
-  core.poll_count.fetch_add(1, std::memory_order_relaxed);
+  // Not an atomic addition: all that matters is that the number changes while somebody polls.
+  core.poll_count.store(core.poll_count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (core.settings().progress != ProgressMode::thread) core.sleeper().get_up();  // the caller is the sleeper
   const std::int32_t did = core.drive_all();
   if (core.draining() != 0) core.sweep();

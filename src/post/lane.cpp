@@ -11,6 +11,8 @@ namespace {
 using rail::kOwner;
 namespace mlx5 = wire::mlx5;
 
+constexpr std::uint32_t kWordBytes = 8;
+
 const void* pointer(std::uint64_t address) {
   return reinterpret_cast<const void*>(address);
 }
@@ -152,7 +154,19 @@ inline std::uint32_t Lane::blocks_for(Kind kind, const Local& local, bool with_s
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, UINT32_MAX));
 }
 
+// A word on its way to somebody who waits for it: one block, and everything about it known here.
+inline Posted Lane::put_word(const Local& from, const device::Remote& to, std::uint64_t& id) {
+  Record* record = nullptr;
+  if (const Posted taken = take(record, 1); taken != Posted::ok) return taken;
+  begin(*record, Kind::put, from);
+  (void)device::post_write_inline<kOwner>(queue_->send(), to, pointer(from.address), kWordBytes, last_flags(false));
+  finish_posting(*record, id);
+  return Posted::ok;
+}
+
 Posted Lane::put(const Local& from, const device::Remote& to, const Extras& extras, std::uint64_t& id) {
+  if (from.length_bytes == kWordBytes && from.cpu_accessible && inline_limit_ >= kWordBytes && extras.none())
+    return put_word(from, to, id);
   Record* record = nullptr;
   if (const Posted taken = take(record, blocks_for(Kind::put, from, extras.with_signal)); taken != Posted::ok)
     return taken;

@@ -46,6 +46,7 @@ struct Extras {
   std::uint32_t imm = 0;
   device::Remote signal{};
   std::uint64_t signal_add = 0;
+  [[nodiscard]] bool none() const { return !(fence || with_imm || with_signal); }
 };
 
 struct BatchItem {
@@ -135,6 +136,7 @@ class Lane {
   [[nodiscard]] device::Flags last_flags(bool signaled);
   [[nodiscard]] std::uint64_t piece_for(std::uint64_t length_bytes) const;
   [[nodiscard]] std::uint32_t blocks_for(Kind kind, const Local& local, bool with_signal) const;
+  [[nodiscard]] Posted put_word(const Local& from, const device::Remote& to, std::uint64_t& id);
   void begin(Record& record, Kind kind, const Local& local);
   void finish_posting(Record& record, std::uint64_t& id);
   void write_pieces(const Local& from, const device::Remote& to, const Extras& extras, device::Flags first,
@@ -142,7 +144,11 @@ class Lane {
   void read_pieces(const Local& into, const device::Remote& from, device::Flags first, device::Flags last);
   void add_signal(Record& record, const Extras& extras, device::Flags last);
   [[nodiscard]] device::Piece result_piece(const Record& record) const;
-  void finish_up_to(std::uint64_t end);
+  void reap_unusual(const device::Entry& entry);
+  void finish_up_to(std::uint64_t end) {
+    for (Record* record = sends_->first(); record != nullptr && record->end <= end; record = sends_->first())
+      finish(*sends_, *record);
+  }
   void finish(OpTable& table, Record& record);
   void on_error(const device::Completion& completion);
   void on_receive(const device::Completion& completion, bool failed);

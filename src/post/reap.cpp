@@ -12,26 +12,30 @@ namespace mlx5 = wire::mlx5;
 
 std::uint32_t Lane::reap() {
   device::CompletionRing& ring = queue_->completions();
-  device::Completion completion;
-  std::uint32_t taken = 0;
-  for (;;) {
-    const device::Polled polled = device::poll(ring, completion);
-    if (polled == device::Polled::empty) return taken;
-    ++taken;
-    if (polled == device::Polled::done && completion.opcode == mlx5::CqeOpcode::requester) [[likely]] {
-      const device::Finished finished = device::complete_up_to<kOwner>(queue_->send(), completion.wqe_counter);
+  for (std::uint32_t taken = 0;; ++taken) {
+    const device::Entry entry = device::next_entry(ring);
+    if (entry.cqe == nullptr) return taken;
+    if (entry.is_plain_success()) [[likely]] {
+      const std::uint16_t counter = entry.cqe->wqe_counter.value();
+      device::take_entry(ring);
+      const device::Finished finished = device::complete_up_to<kOwner>(queue_->send(), counter);
       if (finished.known) finish_up_to(finished.end);
-    } else if (completion.is_requester()) {
-      on_error(completion);
     } else {
-      on_receive(completion, polled == device::Polled::error);
+      reap_unusual(entry);
     }
   }
 }
 
-void Lane::finish_up_to(std::uint64_t end) {
-  for (Record* record = sends_->first(); record != nullptr && record->end <= end; record = sends_->first())
-    finish(*sends_, *record);
+// Receives and failures.
+void Lane::reap_unusual(const device::Entry& entry) {
+  device::Completion completion;
+  const device::Polled polled = device::read_cqe(*entry.cqe, entry.op_own, completion);
+  device::take_entry(queue_->completions());
+  if (completion.is_requester()) {
+    on_error(completion);
+  } else {
+    on_receive(completion, polled == device::Polled::error);
+  }
 }
 
 // The record leaves the queue order: the region is free, the outcome stays until somebody asks for it.
@@ -118,7 +122,10 @@ Asked Lane::ask(std::uint64_t id, Outcome& outcome) {
   Record* record = table.find(id);
   if (record == nullptr || record->state == State::detached) return Asked::unknown;
   if (record->state == State::in_flight) return Asked::pending;
-  outcome = outcome_of(*record);
+  if (record->state == State::done && record->kind == Kind::put && (record->flags & kBatch) == 0) [[likely]]
+    outcome.bytes = record->bytes;
+  else
+    outcome = outcome_of(*record);
   table.give_back(*record);
   return Asked::finished;
 }

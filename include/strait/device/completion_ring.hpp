@@ -102,22 +102,44 @@ STRAIT_HD_INLINE Polled read_cqe(const wire::mlx5::Cqe& cqe, std::uint8_t op_own
   return out.format == wire::mlx5::kCqeFormatPlain ? Polled::done : Polled::error;
 }
 
-// Takes the next entry if there is one and tells the device that its slot is free.
-STRAIT_HD_INLINE Polled poll(CompletionRing& ring, Completion& out) {
-  const std::uint64_t index = ring.consumed;
-  const wire::mlx5::Cqe* const cqe = cqe_at(ring, index);
+// The next entry, not taken yet; `cqe` is null when there is none. For consumers that need little of it: read what you
+// want, then take_entry().
+struct Entry {
+  const wire::mlx5::Cqe* cqe;
+  std::uint8_t op_own;
+
+  // A work request of ours that succeeded: all there is to know is its wqe_counter.
+  STRAIT_HD constexpr bool is_plain_success() const {
+    constexpr std::uint8_t mask = 0xf0 | wire::mlx5::kCqeFormatMask;
+    return (op_own & mask) == static_cast<std::uint8_t>(wire::mlx5::CqeOpcode::requester) << 4;
+  }
+};
+
+STRAIT_HD_INLINE Entry next_entry(const CompletionRing& ring) {
+  const wire::mlx5::Cqe* const cqe = cqe_at(ring, ring.consumed);
   const std::uint8_t op_own = load_acquire(&cqe->op_own);
   // Valid means: ever written, and in this lap. The owner bit alternates lap by lap.
-  const auto phase = static_cast<std::uint8_t>(index >> ring.log_entries & 1);
-  if (op_own >> 4 == static_cast<std::uint8_t>(wire::mlx5::CqeOpcode::invalid)) return Polled::empty;
-  if ((op_own & wire::mlx5::kCqeOwnerMask) != phase) return Polled::empty;
+  const auto phase = static_cast<std::uint8_t>(ring.consumed >> ring.log_entries & 1);
+  if (op_own >> 4 == static_cast<std::uint8_t>(wire::mlx5::CqeOpcode::invalid)) return {nullptr, op_own};
+  if ((op_own & wire::mlx5::kCqeOwnerMask) != phase) return {nullptr, op_own};
   order_cqe_reads();
-  const Polled polled = read_cqe(*cqe, op_own, out);
-  ring.consumed = index + 1;
-  if (ring.record != nullptr) {
-    const auto consumer = static_cast<std::uint32_t>((index + 1) & wire::mlx5::kConsumerMask);
-    store_release(ring.record, wire::be32{consumer}.raw());  // release: our reads come before the slot's reuse
-  }
+  return {cqe, op_own};
+}
+
+// Tells the device that the slot of the next entry is free.
+STRAIT_HD_INLINE void take_entry(CompletionRing& ring) {
+  ++ring.consumed;
+  if (ring.record == nullptr) return;
+  const auto consumer = static_cast<std::uint32_t>(ring.consumed & wire::mlx5::kConsumerMask);
+  store_release(ring.record, wire::be32{consumer}.raw());  // release: our reads come before the slot's reuse
+}
+
+// Takes the next entry if there is one.
+STRAIT_HD_INLINE Polled poll(CompletionRing& ring, Completion& out) {
+  const Entry entry = next_entry(ring);
+  if (entry.cqe == nullptr) return Polled::empty;
+  const Polled polled = read_cqe(*entry.cqe, entry.op_own, out);
+  take_entry(ring);
   return polled;
 }
 

@@ -29,6 +29,31 @@ bool CompletionQueue::full() const {
   return waiting >= entries_;
 }
 
+bool CompletionQueue::write_success(std::uint32_t qpn, std::uint32_t user_index, m::Opcode opcode,
+                                    std::uint16_t wqe_counter, std::uint32_t byte_count) {
+  if (overrun_ || collapsed_ || (!ignore_overrun_ && full())) [[unlikely]] {
+    Completion completion;
+    completion.send_opcode = opcode;
+    completion.qpn = qpn;
+    completion.user_index = user_index;
+    completion.wqe_counter = wqe_counter;
+    completion.byte_count = byte_count;
+    return write(completion);
+  }
+  std::byte* const entry = ring_ + (producer_ & (entries_ - 1)) * stride_bytes_ + (stride_bytes_ - sizeof(m::Cqe));
+  m::Cqe cqe{};
+  cqe.srqn_uidx = wire::be32{user_index};
+  cqe.byte_cnt = wire::be32{byte_count};
+  cqe.sop_qpn = wire::be32{static_cast<std::uint32_t>(opcode) << 24 | qpn};
+  cqe.wqe_counter = wire::be16{wqe_counter};
+  std::memcpy(entry, &cqe, offsetof(m::Cqe, op_own));
+  const auto owner = static_cast<unsigned>(producer_ >> log_entries_) & 1u;
+  ++producer_;
+  __atomic_store_n(reinterpret_cast<std::uint8_t*>(entry + offsetof(m::Cqe, op_own)),
+                   m::make_op_own(m::CqeOpcode::requester, owner, 0), __ATOMIC_RELEASE);
+  return true;
+}
+
 bool CompletionQueue::write(const Completion& completion) {
   if (overrun_) return false;
   if (!ignore_overrun_ && full()) {

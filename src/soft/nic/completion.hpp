@@ -29,6 +29,9 @@ class CompletionQueue {
 
   // False: every entry is unconsumed. The queue is then in error for good, as on hardware.
   [[nodiscard]] bool write(const Completion& completion);
+  // The same for a work request that succeeded.
+  [[nodiscard]] bool write_success(std::uint32_t qpn, std::uint32_t user_index, wire::mlx5::Opcode opcode,
+                                   std::uint16_t wqe_counter, std::uint32_t byte_count);
   [[nodiscard]] bool overrun() const { return overrun_; }
   [[nodiscard]] std::uint32_t number() const { return number_; }
 

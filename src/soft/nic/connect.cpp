@@ -21,7 +21,7 @@ Status Engine::adopt(std::unique_ptr<Link> link) {
   return {};
 }
 
-Result<Link*> Engine::link_to(const Address& to, sys::Deadline deadline, std::unique_lock<EngineLock>& lock) {
+Result<Link*> Engine::link_to(const Address& to, sys::Deadline deadline, std::unique_lock<SpinLock>& lock) {
   const auto known = [&]() -> Link* {
     for (const auto& link : links_) {
       if (link->peer == to.engine && !link->dead) return link.get();

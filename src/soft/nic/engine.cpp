@@ -14,7 +14,7 @@ namespace m = wire::mlx5;
 
 namespace {
 
-constexpr std::uint32_t kMaxQueuePairs = 1u << 16;
+constexpr std::uint64_t kPassesPerPost = 16;       // how often posting alone also looks at what has arrived
 constexpr std::uint64_t kPassesPerClock = 32;      // how often a busy engine looks at the clock
 constexpr std::uint64_t kPassesPerSockets = 1024;  // and at its sockets
 constexpr std::int64_t kBlockedNapNs = 50'000;     // nobody wakes us when a full ring drains
@@ -209,12 +209,6 @@ Result<strait_nic_qp> Engine::create_qp(const strait_nic_qp_request& request) {
   return out;
 }
 
-QueuePair* Engine::find_qp(std::uint32_t qpn) {
-  const std::uint32_t index = qpn & (kMaxQueuePairs - 1);
-  if (index >= qps_.size() || qps_[index] == nullptr || qps_[index]->qpn != qpn) return nullptr;
-  return qps_[index].get();
-}
-
 Status Engine::fail_qp(std::uint32_t qpn) {
   const std::scoped_lock lock(mutex_);
   QueuePair* qp = find_qp(qpn);
@@ -253,6 +247,18 @@ void Engine::forget_qp(QueuePair& qp) {
 
 // ---- Passes ---------------------------------------------------------------------------------------------------------
 
+int Engine::pass(std::uint32_t qpn_hint) {
+  ++counts_.passes;
+  if (sleeping_) wake_up();
+  int done = 0;
+  if (qpn_hint != 0) {
+    if (QueuePair* qp = find_qp(qpn_hint)) done = service_send(*qp);
+    // Somebody posted. What has arrived can wait for a call that waits; a caller who only posts gets to it in the end.
+    if (done != 0 && counts_.passes % kPassesPerPost != 0) return done;
+  }
+  return done + look_around(qpn_hint);
+}
+
 int Engine::drive(std::uint32_t qpn_hint) {
   if (mark_.in_child()) return 0;  // the child of a fork runs no engine
   if (!mutex_.try_lock()) {
@@ -271,13 +277,9 @@ int Engine::drive(std::uint32_t qpn_hint) {
   return done;
 }
 
-int Engine::pass(std::uint32_t qpn_hint) {
-  const std::uint64_t number = ++counts_.passes;
-  if (sleeping_) wake_up();
+int Engine::look_around(std::uint32_t qpn_hint) {
+  const std::uint64_t number = counts_.passes;
   int done = 0;
-  if (qpn_hint != 0) {
-    if (QueuePair* qp = find_qp(qpn_hint)) done += service_send(*qp);
-  }
   if (!ack_due_.empty()) {
     ack_now_.swap(ack_due_);
     done += flush_acks();
@@ -285,7 +287,7 @@ int Engine::pass(std::uint32_t qpn_hint) {
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = *links_[i];
     if (link.dead) continue;
-    done += receive(link);
+    if (link.reader.has_message()) done += receive(link);
     if (!link.answers.empty()) flush_answers(link);
   }
   if (qpn_hint == 0 || blocked_ || number % kPassesPerClock == 0) done += service_all();

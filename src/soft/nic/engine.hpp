@@ -6,6 +6,7 @@
 //
 //   engine.cpp     objects, passes, sleeping          requester.cpp  send queue -> messages, answers -> completions
 //   connect.cpp    links to other engines             responder.cpp  messages -> memory, answers
+//   loans.cpp      memory that peers may map          small_write.cpp  the shortest way through both
 #pragma once
 
 #include <atomic>
@@ -14,10 +15,10 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "base/spin_lock.hpp"
 #include "soft/nic/link.hpp"
 #include "soft/nic/memory.hpp"
 #include "soft/nic/queue_pair.hpp"
@@ -28,6 +29,8 @@
 #include "sys/timer.hpp"
 
 namespace strait::soft::nic {
+
+inline constexpr std::uint32_t kMaxQueuePairs = 1u << 16;
 
 struct EngineConfig {
   std::string name = "strait0";
@@ -42,21 +45,6 @@ struct EngineCounts {
   std::uint64_t bytes_landed = 0, bytes_read = 0, cross_copies = 0, mapped_copies = 0, atomics = 0;
   std::uint64_t naks_sent = 0, rnr_sent = 0, rnr_resent = 0, out_of_sequence = 0, no_queue = 0, garbage = 0;
   std::uint64_t timeouts = 0, links_opened = 0, links_lost = 0, wakeups = 0, completion_overruns = 0;
-};
-
-// A lock that the data path only ever tries: one exchange to take, one store to leave.
-class EngineLock {
- public:
-  [[nodiscard]] bool try_lock() {
-    return taken_.load(std::memory_order_relaxed) == 0 && taken_.exchange(1, std::memory_order_acquire) == 0;
-  }
-  void lock() {  // control path: a pass is short, so waiting is short
-    while (!try_lock()) std::this_thread::yield();
-  }
-  void unlock() { taken_.store(0, std::memory_order_release); }
-
- private:
-  std::atomic<std::uint32_t> taken_{0};
 };
 
 class Engine {
@@ -94,8 +82,14 @@ class Engine {
   friend struct EngineTestPeer;
 
   // engine.cpp
-  [[nodiscard]] QueuePair* find_qp(std::uint32_t qpn);
+  [[nodiscard]] QueuePair* find_qp(std::uint32_t qpn) {
+    const std::uint32_t index = qpn & (kMaxQueuePairs - 1);
+    if (index >= qps_.size()) return nullptr;
+    QueuePair* const qp = qps_[index].get();
+    return qp != nullptr && qp->qpn == qpn ? qp : nullptr;
+  }
   int pass(std::uint32_t qpn_hint);
+  int look_around(std::uint32_t qpn_hint);
   int service_all();
   int check_timers();
   void check_sockets();
@@ -107,7 +101,7 @@ class Engine {
   void forget_qp(QueuePair& qp);
 
   // connect.cpp
-  [[nodiscard]] Result<Link*> link_to(const Address& to, sys::Deadline deadline, std::unique_lock<EngineLock>& lock);
+  [[nodiscard]] Result<Link*> link_to(const Address& to, sys::Deadline deadline, std::unique_lock<SpinLock>& lock);
   void accept_strangers();
   void drop_dead_links();
   [[nodiscard]] Status adopt(std::unique_ptr<Link> link);
@@ -119,9 +113,14 @@ class Engine {
   void read_loans(Link& link);
   [[nodiscard]] bool find_borrowed(Link& link, std::span<const ListEntry> far, std::span<iovec> out);
 
-  // requester.cpp
+  // small_write.cpp
   void read_doorbell(QueuePair& qp);
   int service_send(QueuePair& qp);
+  [[nodiscard]] bool send_small_write(QueuePair& qp);
+  [[nodiscard]] bool land_small_write(Link& link, const Slot& message);
+
+  // requester.cpp
+  int service_queue(QueuePair& qp);
   enum class Sending { sent, blocked, fault };
   [[nodiscard]] Sending start_work(QueuePair& qp, const SendWork& work, DecodeFault& fault);
   [[nodiscard]] Sending send_payload_request(QueuePair& qp, const SendWork& work, Sent& sent, DecodeFault& fault);
@@ -165,21 +164,33 @@ class Engine {
   [[nodiscard]] Status fetch_through_port(Link& link, const Slot& message, Registration* into,
                                           const ReceiveWork* receive, std::span<const iovec> far);
   void finish_payload(QueuePair& qp, const Arriving& what);
-  void executed(QueuePair& qp);
+  void executed(QueuePair& qp) {
+    ++qp.msn_expected;
+    if (qp.ack_due) return;
+    qp.ack_due = true;
+    ack_due_.push_back(&qp);
+  }
   void refuse(QueuePair& qp, Link& link, std::uint32_t msn, wire::mlx5::Syndrome to_peer,
               wire::mlx5::Syndrome for_receive, std::uint8_t vendor = 0);
   void answer(Link& link, const PendingAnswer& answer);
   [[nodiscard]] bool try_answer(Link& link, PendingAnswer& answer);
   void flush_answers(Link& link);
   int flush_acks();
-  void stamp(QueuePair& qp, Slot& header);  // addresses and carried ack
+  // Addresses, and the acknowledgement it carries.
+  void stamp(QueuePair& qp, Slot& header) {
+    header.to_qpn = qp.remote_qpn;
+    header.from_qpn = qp.qpn;
+    header.ack = qp.msn_expected;
+    counts_.acks_carried += qp.ack_due ? 1 : 0;
+    qp.ack_due = false;
+  }
   void write_receive_completion(QueuePair& qp, const Completion& completion);
   void post_completion(CompletionQueue& cq, const Completion& completion);
 
   EngineConfig config_;
   EngineId id_{};
   sys::ForkMark mark_;
-  EngineLock mutex_;
+  SpinLock mutex_;                      // the data path only ever tries it
   std::atomic<std::uint32_t> note_{0};  // somebody found the lock taken and wants another pass
 
   MemoryTable memory_;

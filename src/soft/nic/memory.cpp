@@ -132,23 +132,6 @@ Status MemoryTable::remove(std::uint32_t key) {
   return {};
 }
 
-Registration* MemoryTable::check(std::uint32_t key, std::uint32_t pd, std::uint64_t address, std::uint64_t length_bytes,
-                                 std::uint32_t access, KeyFault& fault) {
-  Registration* entry = find(key);
-  if (entry == nullptr) {
-    fault = KeyFault::unknown_key;
-  } else if (entry->pd != pd) {
-    fault = KeyFault::wrong_pd;
-  } else if ((entry->access & access) != access) {
-    fault = KeyFault::not_allowed;
-  } else if (!entry->covers(address, length_bytes)) {
-    fault = KeyFault::out_of_bounds;
-  } else {
-    return entry;
-  }
-  return nullptr;
-}
-
 bool read_bytes(const Registration& from, std::uint64_t address, std::byte* into, std::uint64_t length_bytes) {
   if (from.bytes == nullptr) return from.port->read(from.port->context, address, into, length_bytes) == 0;
   const std::byte* source = from.at(address);
@@ -161,16 +144,10 @@ bool read_bytes(const Registration& from, std::uint64_t address, std::byte* into
   return true;
 }
 
-bool write_bytes(const Registration& into, std::uint64_t address, const std::byte* from, std::uint64_t length_bytes) {
+bool write_far_bytes(const Registration& into, std::uint64_t address, const std::byte* from,
+                     std::uint64_t length_bytes) {
   if (into.bytes == nullptr) return into.port->write(into.port->context, address, from, length_bytes) == 0;
-  std::byte* target = into.at(address);
-  if (length_bytes == 8 && reinterpret_cast<std::uintptr_t>(target) % 8 == 0) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, from, 8);
-    __atomic_store_n(reinterpret_cast<std::uint64_t*>(target), word, __ATOMIC_RELEASE);
-    return true;
-  }
-  std::memcpy(target, from, length_bytes);
+  std::memcpy(into.at(address), from, length_bytes);
   __atomic_thread_fence(__ATOMIC_RELEASE);
   return true;
 }

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <span>
@@ -56,7 +57,21 @@ class MemoryTable {
   }
   // The registration behind `key` if this access is allowed, else null and the reason.
   [[nodiscard]] Registration* check(std::uint32_t key, std::uint32_t pd, std::uint64_t address,
-                                    std::uint64_t length_bytes, std::uint32_t access, KeyFault& fault);
+                                    std::uint64_t length_bytes, std::uint32_t access, KeyFault& fault) {
+    Registration* entry = find(key);
+    if (entry == nullptr) {
+      fault = KeyFault::unknown_key;
+    } else if (entry->pd != pd) {
+      fault = KeyFault::wrong_pd;
+    } else if ((entry->access & access) != access) {
+      fault = KeyFault::not_allowed;
+    } else if (!entry->covers(address, length_bytes)) {
+      fault = KeyFault::out_of_bounds;
+    } else {
+      return entry;
+    }
+    return nullptr;
+  }
   [[nodiscard]] std::size_t live() const { return live_; }
 
  private:
@@ -82,8 +97,18 @@ struct Piece {
 // polls a word never sees half of it.
 [[nodiscard]] bool read_bytes(const Registration& from, std::uint64_t address, std::byte* into,
                               std::uint64_t length_bytes);
-[[nodiscard]] bool write_bytes(const Registration& into, std::uint64_t address, const std::byte* from,
-                               std::uint64_t length_bytes);
+[[nodiscard]] bool write_far_bytes(const Registration& into, std::uint64_t address, const std::byte* from,
+                                   std::uint64_t length_bytes);
+[[nodiscard]] inline bool write_bytes(const Registration& into, std::uint64_t address, const std::byte* from,
+                                      std::uint64_t length_bytes) {
+  if (length_bytes == 8 && into.bytes != nullptr && reinterpret_cast<std::uintptr_t>(into.at(address)) % 8 == 0) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, from, 8);
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(into.at(address)), word, __ATOMIC_RELEASE);
+    return true;
+  }
+  return write_far_bytes(into, address, from, length_bytes);
+}
 
 struct AtomicRequest {
   bool swap = false;          // compare-and-swap, else fetch-and-add

@@ -35,29 +35,7 @@ std::uint8_t payload_flags(const SendWork& work) {
 
 }  // namespace
 
-// The record is the truth and the doorbell register a hint: of the two, the one that is further on counts. The register
-// is looked at only when it changed, since one that is never rung again would seem to run ahead after 32768 blocks.
-void Engine::read_doorbell(QueuePair& qp) {
-  const auto done16 = static_cast<std::uint16_t>(qp.producer);
-  const std::uint32_t raw = __atomic_load_n(&qp.record[1], __ATOMIC_ACQUIRE);
-  auto ahead = static_cast<std::uint16_t>(static_cast<std::uint16_t>(wire::be32::from_raw(raw).value()) - done16);
-  const std::uint64_t rung = __atomic_load_n(qp.doorbell, __ATOMIC_ACQUIRE);
-  if (rung != qp.last_doorbell) {
-    qp.last_doorbell = rung;
-    ++counts_.doorbells;
-    m::Doorbell bell;
-    std::memcpy(&bell, &rung, sizeof bell);
-    const auto by_bell = static_cast<std::uint16_t>(bell.index() - done16);
-    if (bell.qpn() == qp.qpn && by_bell <= qp.sq_blocks && by_bell > ahead) ahead = by_bell;
-  }
-  const std::uint64_t outstanding = qp.producer - qp.next;
-  if (ahead == 0 || ahead + outstanding > qp.sq_blocks) return;  // nothing new, or a jump that cannot be true
-  qp.producer += ahead;
-}
-
-int Engine::service_send(QueuePair& qp) {
-  read_doorbell(qp);
-  if (qp.next == qp.producer) return 0;
+int Engine::service_queue(QueuePair& qp) {
   if (qp.state == QpState::error) {
     flush_queue(qp);
     return 1;
@@ -366,7 +344,11 @@ void Engine::advance(QueuePair& qp) {
       return;
     }
     if (sent.awaits_answer || before(qp.msn_acked, sent.msn_after)) return;
-    if (sent.signaled) complete(qp, sent, m::Syndrome::none);
+    if (sent.signaled) {
+      const bool written = qp.send_cq->write_success(qp.qpn, qp.user_index, sent.opcode,
+                                                     static_cast<std::uint16_t>(sent.index), sent.bytes);
+      ++(written ? counts_.completions : counts_.completion_overruns);
+    }
     if (sent.pins != 0) unpin(qp, sent, false);
     ++qp.seq_done;
   }

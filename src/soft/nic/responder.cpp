@@ -75,16 +75,6 @@ bool carried_bytes(const Slot& message, std::uint32_t offset, std::uint32_t& n) 
 
 }  // namespace
 
-void Engine::stamp(QueuePair& qp, Slot& header) {
-  header.to_qpn = qp.remote_qpn;
-  header.from_qpn = qp.qpn;
-  header.ack = qp.msn_expected;
-  if (qp.ack_due) {
-    qp.ack_due = false;
-    ++counts_.acks_carried;
-  }
-}
-
 int Engine::receive(Link& link) {
   int handled = 0;
   const std::uint64_t enough = counts_.bytes_landed + counts_.bytes_read + kBytesPerPass;
@@ -92,6 +82,11 @@ int Engine::receive(Link& link) {
          link.reader.has_message()) {
     Slot message;
     link.reader.read_header(message);
+    if (land_small_write(link, message)) {
+      link.reader.consume(1);
+      ++handled;
+      continue;
+    }
     const bool sane =
         message.slots >= 1 && message.slots <= kMaxMessageSlots && message.kind >= 1 && message.kind <= 11;
     if (!sane) {
@@ -422,14 +417,6 @@ void Engine::finish_payload(QueuePair& qp, const Arriving& what) {
   }
   qp.arriving.active = false;
   executed(qp);
-}
-
-void Engine::executed(QueuePair& qp) {
-  ++qp.msn_expected;
-  if (!qp.ack_due) {
-    qp.ack_due = true;
-    ack_due_.push_back(&qp);
-  }
 }
 
 void Engine::on_read(QueuePair& qp, Link& link, const Slot& message) {
