@@ -18,7 +18,8 @@ strait_arrows(post        plan keys export buffer rail device wire sys base resu
 strait_arrows(node        post rendezvous plan keys export buffer rail device wire sys base result plugin api)
 # The far side shares formats and system calls with the library, never its code.
 strait_arrows(soft_accel  wire sys base result plugin)
-strait_arrows(soft_nic    wire sys base result plugin)
+strait_arrows(soft_roce   wire sys base result)
+strait_arrows(soft_nic    soft_roce wire sys base result plugin)
 
 # strait_wrong_arrows(out): sentences about links that the table does not allow, and modules it does not know.
 function(strait_wrong_arrows out)

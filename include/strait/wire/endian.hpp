@@ -85,6 +85,19 @@ struct PackedBigEndian {
   std::uint8_t bytes_[sizeof(Integer)];
 };
 
+// 24 bits, as the RoCE headers have them; the upper byte of what is stored is cut off.
+struct packed_be24 {
+  packed_be24() = default;
+  STRAIT_HD constexpr explicit packed_be24(std::uint32_t v)
+      : bytes_{static_cast<std::uint8_t>(v >> 16), static_cast<std::uint8_t>(v >> 8), static_cast<std::uint8_t>(v)} {}
+  STRAIT_HD constexpr std::uint32_t value() const {
+    return std::uint32_t{bytes_[0]} << 16 | std::uint32_t{bytes_[1]} << 8 | bytes_[2];
+  }
+
+ private:
+  std::uint8_t bytes_[3];
+};
+
 using be16 = BigEndian<std::uint16_t>;
 using be32 = BigEndian<std::uint32_t>;
 using be64 = BigEndian<std::uint64_t>;
@@ -98,6 +111,8 @@ static_assert(sizeof(be64) == 8 && alignof(be64) == alignof(std::uint64_t) && st
 static_assert(sizeof(packed_be16) == 2 && alignof(packed_be16) == 1 && std::is_trivial_v<packed_be16>);
 static_assert(sizeof(packed_be32) == 4 && alignof(packed_be32) == 1 && std::is_trivial_v<packed_be32>);
 static_assert(sizeof(packed_be64) == 8 && alignof(packed_be64) == 1 && std::is_trivial_v<packed_be64>);
+static_assert(sizeof(packed_be24) == 3 && alignof(packed_be24) == 1 && std::is_trivial_v<packed_be24>);
+static_assert(packed_be24{0xff112233u}.value() == 0x112233u);
 static_assert(be32{0x11223344u}.value() == 0x11223344u && packed_be32{0x11223344u}.value() == 0x11223344u);
 
 }  // namespace strait::wire
