@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// A port on ordinary UDP sockets: no privilege, no kernel RDMA.
+//
+// What a socket cannot do shows here and there:
+// - Everything leaves from port 4791, whatever source port was asked for; the flow says what really was used.
+// - A received IPv4 identification is not visible, so arrivals over IPv4 have id_unknown set.
+// - Sent IPv4 packets have identification 0 and DF, which the iCRC counts on. Segmentation offload (GSO) numbers the
+//   segments 0, 1, 2, ... once they are cut, so over IPv4 it is used only to addresses of this host, where nothing
+//   cuts.
+//
+// Several processes of one user may have ports on one address (SO_REUSEPORT). The kernel then gives all packets of a
+// flow to one of them, which need not be the right one. Each process claims a range of QPNs, the top byte, by an
+// abstract local socket, which the kernel frees when the process dies however; a packet for another range is forwarded
+// there.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "soft/roce/port.hpp"
+#include "sys/event_set.hpp"
+#include "sys/local_datagram.hpp"
+#include "sys/udp.hpp"
+
+namespace strait::soft::roce {
+
+struct UdpPortSettings {
+  IpAddress address;             // an address of this host; the source of all packets
+  bool any_destination = false;  // also receive what is sent to the host's other addresses
+  std::string interface;         // for link-local IPv6 addresses
+  std::uint8_t qpn_range = 0;    // 0: any that is free
+  bool segmentation = true;      // GSO, where it is harmless
+  // Says to routers that packets may be marked instead of dropped when queues grow: ECT(0).
+  std::uint8_t traffic_class = 0x02;
+  int socket_buffer_bytes = 8 << 20;
+};
+
+class UdpPort final : public Port {
+ public:
+  // Code::limit when all 255 ranges of the address are taken; Code::again when the one asked for is.
+  [[nodiscard]] static Result<std::unique_ptr<UdpPort>> open(const UdpPortSettings& settings);
+  ~UdpPort() override;
+
+  // The top byte of all QPNs that this port's packets may have as destination: 1 to 255.
+  [[nodiscard]] std::uint8_t qpn_range() const { return range_; }
+  // What the system gave of the buffer asked for: packets beyond it are lost.
+  [[nodiscard]] int receive_buffer_bytes() const { return socket_.receive_buffer_bytes(); }
+
+  [[nodiscard]] IpAddress address() const override { return settings_.address; }
+  [[nodiscard]] std::uint32_t mtu_bytes() const override { return mtu_bytes_; }
+  [[nodiscard]] std::byte* begin(const IpAddress& to, std::uint16_t source_port, std::size_t most_bytes) override;
+  void commit(std::size_t bytes) override;
+  [[nodiscard]] Status flush() override;
+  int receive(Sink& sink, int most) override;
+  [[nodiscard]] int fd() const override { return events_.fd(); }
+  [[nodiscard]] PortCounters counters() const override { return counters_; }
+
+ private:
+  struct Queued {
+    IpAddress to;
+    std::uint32_t offset;
+    std::uint32_t bytes;
+  };
+  struct Neighbour {
+    bool may_segment = false;
+    std::int64_t asked_ns = 0;
+  };
+  // A run of datagrams of one flow, out of the socket or from another process, and how far it has been handed out.
+  struct Run {
+    Flow flow;
+    bool ecn_ce = false;
+    const std::byte* data = nullptr;
+    std::size_t bytes = 0;
+    std::size_t segment_bytes = 0;
+    bool forwarded = false;
+  };
+  struct Held {
+    std::uint8_t range;
+    std::size_t packets;
+    std::vector<std::byte> message;
+  };
+
+  UdpPort(const UdpPortSettings& settings, sys::UdpSocket socket, sys::LocalDatagram claim, sys::EventSet events,
+          std::uint8_t range, std::uint32_t mtu_bytes);
+  [[nodiscard]] bool may_segment(const IpAddress& to);
+  [[nodiscard]] std::size_t run_from(std::size_t first);
+  [[nodiscard]] Status send_from(std::size_t& head);
+  [[nodiscard]] bool refill();
+  void refill_from_claim();
+  void hand_out(Sink& sink, Run& run, int most, int& count);
+  void forward(const Run& run, std::uint8_t range, std::size_t bytes);
+  void forward_held();
+
+  UdpPortSettings settings_;
+  sys::UdpSocket socket_;
+  sys::LocalDatagram claim_;
+  sys::EventSet events_;
+  std::uint8_t range_;
+  std::uint32_t mtu_bytes_;
+
+  // Sending: packets lie one behind the other, so that a run of equal ones is one piece of memory.
+  std::unique_ptr<std::byte[]> out_;
+  std::vector<Queued> queue_;
+  std::size_t head_ = 0;        // of queue_: sent so far
+  std::uint32_t out_used_ = 0;  // of out_
+  IpAddress next_to_;
+  std::unordered_map<std::string, Neighbour> neighbours_;
+  IpAddress last_to_;
+  Neighbour* last_neighbour_ = nullptr;
+
+  // Receiving.
+  std::unique_ptr<std::byte[]> in_;
+  std::array<Run, sys::UdpSocket::kMostIn + 1> runs_;
+  std::size_t run_next_ = 0;
+  std::size_t run_end_ = 0;
+  std::unique_ptr<std::byte[]> claimed_in_;
+  unsigned polls_ = 0;
+  bool claim_busy_ = false;
+  std::deque<Held> held_;  // for processes whose queue was full
+  std::size_t held_bytes_ = 0;
+  PortCounters counters_;
+};
+
+}  // namespace strait::soft::roce

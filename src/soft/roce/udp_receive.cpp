@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// UDP port, receiving: runs of datagrams are split into packets, and those of other processes passed on.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "soft/roce/packet.hpp"
+#include "soft/roce/udp_port.hpp"
+#include "soft/roce/udp_wire.hpp"
+
+namespace strait::soft::roce {
+namespace {
+
+constexpr std::size_t kMostHeldBytes = 8 << 20;
+constexpr unsigned kClaimEvery = 8;  // calls of receive() per look at the claim's socket, while that is quiet
+
+std::uint8_t range_of(const std::byte* packet, std::size_t bytes) {
+  return bytes >= 8 ? std::to_integer<std::uint8_t>(packet[5]) : std::uint8_t{0};
+}
+
+}  // namespace
+
+// Packets that another process received for this one's range.
+void UdpPort::refill_from_claim() {
+  const std::span<std::byte> into(claimed_in_.get(), kRunStride + sizeof(ForwardHeader));
+  claim_busy_ = false;
+  const auto got = claim_.receive(into);
+  if (!got) return;
+  claim_busy_ = true;
+  // The name is open to everybody on the host; only who may share the port may say where a packet came from.
+  const uid_t me = sys::effective_user();
+  ForwardHeader header;
+  if ((got->sender != me && got->sender != 0) || got->cut || got->bytes <= sizeof header) {
+    ++counters_.not_roce;
+    return;
+  }
+  std::memcpy(&header, into.data(), sizeof header);
+  const std::size_t bytes = got->bytes - sizeof header;
+  if (header.segment_bytes == 0) {
+    ++counters_.not_roce;
+    return;
+  }
+  runs_[run_end_++] = {{{header.source}, {header.destination}, header.source_port},
+                       header.ecn_ce != 0,
+                       into.data() + sizeof header,
+                       bytes,
+                       header.segment_bytes,
+                       true};
+}
+
+bool UdpPort::refill() {
+  run_next_ = run_end_ = 0;
+  if (claim_busy_ || ++polls_ % kClaimEvery == 0) refill_from_claim();
+  std::array<sys::UdpSocket::In, sys::UdpSocket::kMostIn> in;
+  const auto count = socket_.receive(in, in_.get(), kRunStride);
+  if (!count) return run_end_ != 0;
+  for (std::size_t i = 0; i < *count; ++i) {
+    ++counters_.batches_received;
+    if (in[i].cut || in[i].bytes == 0) {
+      ++counters_.not_roce;
+      continue;
+    }
+    runs_[run_end_++] = {{{in[i].from}, {in[i].to}, in[i].from_port},
+                         in[i].ecn_ce,
+                         in_.get() + i * kRunStride,
+                         in[i].bytes,
+                         in[i].segment_bytes,
+                         false};
+  }
+  return run_end_ != 0;
+}
+
+// The first `bytes` of the run belong to `range`, which is not ours.
+void UdpPort::forward(const Run& run, std::uint8_t range, std::size_t bytes) {
+  const std::size_t packets = (bytes + run.segment_bytes - 1) / run.segment_bytes;
+  ForwardHeader header;
+  header.source = run.flow.source.gid;
+  header.destination = run.flow.destination.gid;
+  header.source_port = run.flow.source_port;
+  header.ecn_ce = run.ecn_ce ? 1 : 0;
+  header.segment_bytes = static_cast<std::uint32_t>(run.segment_bytes);
+  const auto head = std::as_bytes(std::span(&header, 1));
+  const auto waits = [&](const Held& held) { return held.range == range; };
+  int error = EAGAIN;
+  // Behind what waits for the same process: a flow stays in order.
+  if (std::none_of(held_.begin(), held_.end(), waits)) {
+    // The claim is on the address the port was opened with, also when it receives for others.
+    error = claim_.send(range_name(settings_.address, range), head, {run.data, bytes});
+  }
+  if (error == 0) {
+    counters_.forwarded += packets;
+  } else if (error == ECONNREFUSED || error == ENOENT) {
+    counters_.forward_no_holder += packets;
+  } else if (error == EAGAIN && held_bytes_ + bytes <= kMostHeldBytes) {
+    Held held{range, packets, std::vector<std::byte>(head.begin(), head.end())};
+    held.message.insert(held.message.end(), run.data, run.data + bytes);
+    held_bytes_ += held.message.size();
+    held_.push_back(std::move(held));
+  } else {
+    counters_.forward_full += packets;
+  }
+}
+
+// The kernel keeps no more than ten messages or so for a process (net.unix.max_dgram_qlen); the rest waits here.
+void UdpPort::forward_held() {
+  std::array<bool, 256> full{};
+  for (auto held = held_.begin(); held != held_.end();) {
+    const int error =
+        full[held->range] ? EAGAIN : claim_.send(range_name(settings_.address, held->range), held->message, {});
+    if (error == EAGAIN) {
+      full[held->range] = true;
+      ++held;
+      continue;
+    }
+    (error == 0 ? counters_.forwarded : counters_.forward_no_holder) += held->packets;
+    held_bytes_ -= held->message.size();
+    held = held_.erase(held);
+  }
+}
+
+void UdpPort::hand_out(Sink& sink, Run& run, int most, int& count) {
+  while (run.bytes != 0 && count < most) {
+    const std::size_t bytes = std::min(run.segment_bytes, run.bytes);
+    const std::uint8_t range = range_of(run.data, bytes);
+    // Range 0 has the QPNs that are the same everywhere, and packets too short to tell: whoever has them counts them.
+    if (range == range_ || range == 0) {
+      const Arrival arrival{run.flow, run.ecn_ce, run.flow.destination.is_v4(), {run.data, bytes}, 0};
+      run.data += bytes;
+      run.bytes -= bytes;
+      ++count;
+      ++counters_.received;
+      sink.on_packet(arrival);
+      continue;
+    }
+    std::size_t others = bytes;
+    while (others < run.bytes) {
+      const std::size_t next = std::min(run.segment_bytes, run.bytes - others);
+      if (range_of(run.data + others, next) != range) break;
+      others += next;
+    }
+    // What was forwarded once is not forwarded again: two processes that disagree would play ping-pong.
+    if (run.forwarded)
+      counters_.forward_no_holder += (others + run.segment_bytes - 1) / run.segment_bytes;
+    else
+      forward(run, range, others);
+    run.data += others;
+    run.bytes -= others;
+  }
+}
+
+int UdpPort::receive(Sink& sink, int most) {
+  if (!held_.empty()) forward_held();
+  int count = 0;
+  while (count < most) {
+    if (run_next_ == run_end_ && (count != 0 || !refill())) break;
+    hand_out(sink, runs_[run_next_], most, count);
+    if (runs_[run_next_].bytes == 0) ++run_next_;
+  }
+  return count;
+}
+
+}  // namespace strait::soft::roce

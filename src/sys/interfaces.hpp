@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// This host's IP addresses, as its network namespace has them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace strait::sys {
+
+// IPv6, or IPv4 as ::ffff:a.b.c.d; in network order.
+using IpBytes = std::array<std::uint8_t, 16>;
+[[nodiscard]] bool is_mapped_v4(const IpBytes& address);
+
+// Is it an address of this host, so that packets to it never leave the machine? All of 127.0.0.0/8 is.
+[[nodiscard]] bool is_own_address(const IpBytes& address);
+
+struct Interface {
+  std::string name;
+  unsigned index = 0;
+  std::uint32_t mtu_bytes = 0;  // of whole IP packets
+};
+// The interface that has the address; of several the first. Code::invalid when none has.
+[[nodiscard]] Result<Interface> interface_of(const IpBytes& address);
+
+}  // namespace strait::sys
