@@ -104,6 +104,28 @@ struct RaddrSeg {
 static_assert(sizeof(RaddrSeg) == 16 && std::is_trivial_v<RaddrSeg>);
 static_assert(offsetof(RaddrSeg, raddr) == 0 && offsetof(RaddrSeg, rkey) == 8 && offsetof(RaddrSeg, reserved) == 12);
 
+// Where a datagram goes. Three segments behind the control segment.
+struct DatagramSeg {
+  be32 qkey;
+  be32 reserved;
+  be32 dqp;  // top bit: the fields from rmac on are valid
+  std::uint8_t stat_rate_sl;
+  std::uint8_t fl_mlid;
+  be16 rlid;
+  std::uint8_t reserved16[4];
+  std::uint8_t rmac[6];
+  std::uint8_t tclass;
+  std::uint8_t hop_limit;
+  be32 grh_gid_fl;
+  std::uint8_t rgid[16];
+
+  STRAIT_HD constexpr std::uint32_t qpn() const { return dqp.value() & 0xffffff; }
+};
+inline constexpr std::uint32_t kDatagramSegments = 3;
+static_assert(sizeof(DatagramSeg) == kDatagramSegments * kSegmentBytes && std::is_trivial_v<DatagramSeg>);
+static_assert(offsetof(DatagramSeg, dqp) == 8 && offsetof(DatagramSeg, rmac) == 20 &&
+              offsetof(DatagramSeg, grh_gid_fl) == 28 && offsetof(DatagramSeg, rgid) == 32);
+
 // A byte_count of 0 is not "nothing" to the device: empty pieces are left out, never written.
 struct DataSeg {
   be32 byte_count;
@@ -262,6 +284,8 @@ STRAIT_HD constexpr const char* sentence(Syndrome s) {
 }
 
 // Bytes 0..31 double as payload when the format bits say inline.
+inline constexpr std::uint32_t kCqeGrh = 1u << 28;  // in flags_rqpn: a global routing header came with it
+
 struct Cqe {
   std::uint8_t reserved0[2];
   be16 wqe_id;

@@ -64,6 +64,7 @@ bool CompletionQueue::write(const Completion& completion) {
   // In the 128-byte form the entry proper is the second half.
   std::byte* entry = ring_ + slot * stride_bytes_ + (stride_bytes_ - sizeof(m::Cqe));
   m::Cqe cqe{};
+  cqe.flags_rqpn = wire::be32{(completion.has_grh ? m::kCqeGrh : 0u) | completion.source_qpn};
   cqe.srqn_uidx = wire::be32{completion.user_index & m::kMaxQpn};
   cqe.imm_inval_pkey = wire::be32::from_raw(completion.imm_raw);
   cqe.byte_cnt = wire::be32{completion.byte_count};

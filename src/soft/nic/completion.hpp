@@ -18,6 +18,8 @@ struct Completion {
   std::uint16_t wqe_counter = 0;
   std::uint32_t byte_count = 0;
   std::uint32_t imm_raw = 0;
+  std::uint32_t source_qpn = 0;  // datagrams
+  bool has_grh = false;          // datagrams: the payload begins behind 40 bytes of header
   bool solicited = false;
   wire::mlx5::Syndrome syndrome = wire::mlx5::Syndrome::none;
   std::uint8_t vendor_syndrome = 0;

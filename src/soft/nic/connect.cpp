@@ -119,10 +119,20 @@ Status Engine::connect_qp(std::uint32_t qpn, const strait_nic_connect_request& r
   return {};
 }
 
+Status Engine::connect_packets(std::uint32_t qpn, const PacketPath& path) {
+  const std::scoped_lock lock(mutex_);
+  QueuePair* qp = find_qp(qpn);
+  if (qp == nullptr) return fail(Code::invalid, "no queue pair has the number {:#x}", qpn);
+  if (qp->state != QpState::init) return fail(Code::invalid, "queue pair {:#x} was connected before", qpn);
+  if (!packets_) return fail(Code::unsupported, "this NIC has no port for packets");
+  return packets_->connect(*qp, path);
+}
+
 Result<std::string> Engine::describe_qp(std::uint32_t qpn) {
   const std::scoped_lock lock(mutex_);
   QueuePair* qp = find_qp(qpn);
   if (qp == nullptr) return fail(Code::invalid, "no queue pair has the number {:#x}", qpn);
+  if (qp->packets) return packets_->describe(*qp);
   if (qp->link == nullptr) return std::string("not connected");
   Link& link = *qp->link;
   if (link.peer_reaches_us()) return fmt::format("ring grant to process {}, one copy by the owner", link.peer_pid);

@@ -122,6 +122,36 @@ DecodeFault read_pieces(const RingView& ring, std::uint64_t offset, std::uint32_
   return {};
 }
 
+// What every work request begins with. `segments` is its length, checked against what was published.
+DecodeFault read_control(const RingView& ring, std::uint64_t index, std::uint32_t available, std::uint32_t qpn,
+                         SendWork& out, m::CtrlSeg& control, std::uint32_t& segments) {
+  out.n_pieces = 0;
+  out.total_bytes = 0;
+  out.raddr = 0;
+  out.rkey = 0;
+  out.blocks = 1;
+  if (available == 0) return malformed("no block was published");
+  control = segment_at<m::CtrlSeg>(ring, index * m::kBlockBytes);
+  out.opcode = control.opcode();
+  // The flags count even when the rest is garbage: an error completion is written either way.
+  out.signaled = (control.fm_ce_se & m::kCompletionAlways) != 0;
+  out.fence = (control.fm_ce_se & m::kFenceMask) != 0;
+  out.solicited = (control.fm_ce_se & m::kSolicited) != 0;
+  out.imm_raw = control.imm.raw();
+  if (control.qpn() != qpn) return malformed("the control segment names another queue pair");
+  if (control.index() != (index & m::kIndexMask)) return malformed("the control segment names another index");
+  segments = control.ds();
+  if (segments == 0) return malformed("a work request of 0 segments");
+  out.blocks = m::blocks_of(segments);
+  if (out.blocks > available) {
+    out.blocks = available;
+    return malformed("the work request is longer than what the doorbell published");
+  }
+  if (std::uint64_t{out.blocks} * m::kBlockBytes > ring.bytes)
+    return malformed("the work request is longer than its ring");
+  return {};
+}
+
 }  // namespace
 
 void RingView::read(std::uint64_t offset, void* into, std::uint64_t length_bytes) const {
@@ -134,31 +164,10 @@ void RingView::read(std::uint64_t offset, void* into, std::uint64_t length_bytes
 
 DecodeFault decode_send(const RingView& ring, std::uint64_t index, std::uint32_t available, std::uint32_t qpn,
                         SendWork& out) {
-  out.n_pieces = 0;
-  out.total_bytes = 0;
-  out.raddr = 0;
-  out.rkey = 0;
-  out.blocks = 1;
-  if (available == 0) return malformed("no block was published");
+  m::CtrlSeg control;
+  std::uint32_t segments = 0;
+  if (const DecodeFault fault = read_control(ring, index, available, qpn, out, control, segments)) return fault;
   std::uint64_t offset = index * m::kBlockBytes;
-  const auto control = segment_at<m::CtrlSeg>(ring, offset);
-  out.opcode = control.opcode();
-  // The flags count even when the rest is garbage: an error completion is written either way.
-  out.signaled = (control.fm_ce_se & m::kCompletionAlways) != 0;
-  out.fence = (control.fm_ce_se & m::kFenceMask) != 0;
-  out.solicited = (control.fm_ce_se & m::kSolicited) != 0;
-  out.imm_raw = control.imm.raw();
-  if (control.qpn() != qpn) return malformed("the control segment names another queue pair");
-  if (control.index() != (index & m::kIndexMask)) return malformed("the control segment names another index");
-  const std::uint32_t segments = control.ds();
-  if (segments == 0) return malformed("a work request of 0 segments");
-  out.blocks = m::blocks_of(segments);
-  if (out.blocks > available) {
-    out.blocks = available;
-    return malformed("the work request is longer than what the doorbell published");
-  }
-  if (std::uint64_t{out.blocks} * m::kBlockBytes > ring.bytes)
-    return malformed("the work request is longer than its ring");
 
   // A write of one piece is most of all traffic: the general way below, with everything known folded in.
   if (out.opcode == m::Opcode::rdma_write && control.opmod() == 0 && segments == 3) {
@@ -189,6 +198,21 @@ DecodeFault decode_send(const RingView& ring, std::uint64_t index, std::uint32_t
     return {m::Syndrome::local_length, "the result of an atomic needs exactly its width", 0};
   }
   return {};
+}
+
+DecodeFault decode_datagram(const RingView& ring, std::uint64_t index, std::uint32_t available, std::uint32_t qpn,
+                            SendWork& out) {
+  m::CtrlSeg control;
+  std::uint32_t segments = 0;
+  if (const DecodeFault fault = read_control(ring, index, available, qpn, out, control, segments)) return fault;
+  if (out.opcode == m::Opcode::nop) return {};
+  if (out.opcode != m::Opcode::send && out.opcode != m::Opcode::send_imm)
+    return malformed("this opcode is not served on unreliable datagrams");
+  constexpr std::uint32_t fixed = 1 + m::kDatagramSegments;
+  if (segments < fixed) return malformed("a datagram without an address");
+  const std::uint64_t offset = index * m::kBlockBytes + m::kSegmentBytes;
+  std::memcpy(&out.datagram, ring.at(offset), sizeof out.datagram);  // with the control segment: one block exactly
+  return read_pieces(ring, index * m::kBlockBytes + fixed * m::kSegmentBytes, segments - fixed, true, out);
 }
 
 DecodeFault decode_receive(const RingView& ring, std::uint64_t index, std::uint32_t stride_bytes, ReceiveWork& out) {

@@ -42,6 +42,7 @@ struct SendWork {
   std::uint32_t rkey;
   std::uint32_t total_bytes;
   AtomicRequest atomic;
+  wire::mlx5::DatagramSeg datagram;  // unreliable datagrams only
   std::uint32_t n_pieces;
   LocalPiece pieces[kMaxPieces];  // the first n_pieces are valid
 };
@@ -57,6 +58,9 @@ struct DecodeFault {
 // there.
 [[nodiscard]] DecodeFault decode_send(const RingView& ring, std::uint64_t index, std::uint32_t available,
                                       std::uint32_t qpn, SendWork& out);
+// The same on a queue pair for unreliable datagrams: sends only, each with the place it goes to.
+[[nodiscard]] DecodeFault decode_datagram(const RingView& ring, std::uint64_t index, std::uint32_t available,
+                                          std::uint32_t qpn, SendWork& out);
 
 struct ReceiveWork {
   std::uint32_t total_bytes;

@@ -56,6 +56,13 @@ Engine::~Engine() {
   if (mark_.in_child()) doorbells_.release();
 }
 
+Status Engine::attach_port(std::unique_ptr<roce::Port> port) {
+  const std::scoped_lock lock(mutex_);
+  if (port->fd() >= 0) STRAIT_CHECK(poller_.add(port->fd()));
+  packets_ = std::make_unique<Packets>(*this, std::move(port));
+  return {};
+}
+
 strait_nic_address Engine::address() const {
   const Address mine{kAddressMagic, 1, id_, this_host(), {}};
   strait_nic_address out{};
@@ -235,6 +242,7 @@ void Engine::forget_qp(QueuePair& qp) {
   for (const std::uint32_t key : qp.pinned) {
     if (Registration* registration = memory_.find(key)) --registration->in_flight;
   }
+  if (packets_) packets_->forget(qp);
   std::erase(active_, &qp);
   std::erase(ack_due_, &qp);
   std::erase(ack_now_, &qp);
@@ -290,6 +298,7 @@ int Engine::look_around(std::uint32_t qpn_hint) {
     if (link.reader.has_message()) done += receive(link);
     if (!link.answers.empty()) flush_answers(link);
   }
+  if (packets_) done += packets_->pass();
   if (qpn_hint == 0 || blocked_ || number % kPassesPerClock == 0) done += service_all();
   if (number % kPassesPerClock == 0) done += check_timers();
   if (number % kPassesPerSockets == 0) check_sockets();
@@ -313,10 +322,10 @@ int Engine::service_all() {
 
 int Engine::check_timers() {
   now_ns_ = sys::now_ns();
-  int done = 0;
+  int done = packets_ ? packets_->check_timers(now_ns_) : 0;
   for (std::size_t i = 0; i < active_.size(); ++i) {
     QueuePair& qp = *active_[i];
-    if (qp.state != QpState::ready) continue;
+    if (qp.state != QpState::ready || qp.packets) continue;
     if (qp.resume_at_ns != 0 && now_ns_ >= qp.resume_at_ns) {
       qp.resume_at_ns = 0;
       done += service_send(qp);
@@ -366,12 +375,15 @@ void Engine::wake_up() {
 
 bool Engine::work_waits() {
   if (!ack_due_.empty() || note_.load(std::memory_order_seq_cst) != 0) return true;
+  if (packets_ && packets_->work_waits()) return true;
   for (const auto& link : links_) {
     if (!link->dead && link->reader.has_message()) return true;
   }
   for (QueuePair* qp : active_) {
     read_doorbell(*qp);
-    const bool can_start = qp->state == QpState::ready && !qp->stopped && qp->resume_at_ns == 0 && !blocked_;
+    // Packets that wait for room in the window are resumed by what arrives, or by a timer.
+    const bool can_start =
+        qp->state == QpState::ready && !qp->stopped && qp->resume_at_ns == 0 && !blocked_ && !qp->packets;
     if (qp->next != qp->producer && (can_start || qp->state == QpState::error)) return true;
     if (qp->state == QpState::error && qp->receives_waiting() != 0) return true;
   }
@@ -385,6 +397,7 @@ std::int64_t Engine::sleep_limit_ns() {
     if (!link->dead && !link->answers.empty()) limit = std::min(limit, kBlockedNapNs);
   }
   const std::int64_t now = sys::now_ns();
+  if (packets_) limit = std::min(limit, packets_->timer_limit_ns(now));
   for (const QueuePair* qp : active_) {
     if (qp->state != QpState::ready) continue;
     if (qp->resume_at_ns != 0) limit = std::min(limit, std::max<std::int64_t>(qp->resume_at_ns - now, 1));

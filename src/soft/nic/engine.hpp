@@ -50,6 +50,8 @@ struct EngineCounts {
 class Engine {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Engine>> open(const EngineConfig& config);
+  // Gives it a port for packets, before any queue pair is connected.
+  [[nodiscard]] Status attach_port(std::unique_ptr<roce::Port> port);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -63,6 +65,8 @@ class Engine {
   [[nodiscard]] Status destroy_cq(std::uint32_t cqn);
   [[nodiscard]] Result<strait_nic_qp> create_qp(const strait_nic_qp_request& request);
   [[nodiscard]] Status connect_qp(std::uint32_t qpn, const strait_nic_connect_request& request);
+  // Over packets, to whoever is there.
+  [[nodiscard]] Status connect_packets(std::uint32_t qpn, const PacketPath& path);
   [[nodiscard]] Status fail_qp(std::uint32_t qpn);
   [[nodiscard]] Status destroy_qp(std::uint32_t qpn);
   [[nodiscard]] Result<std::string> describe_qp(std::uint32_t qpn);
@@ -80,6 +84,7 @@ class Engine {
  private:
   explicit Engine(EngineConfig config) : config_(std::move(config)) {}
   friend struct EngineTestPeer;
+  friend class Packets;
 
   // engine.cpp
   [[nodiscard]] QueuePair* find_qp(std::uint32_t qpn) {
@@ -157,6 +162,11 @@ class Engine {
   void on_more(QueuePair& qp, Link& link, const Slot& message);
   void on_read(QueuePair& qp, Link& link, const Slot& message);
   void on_atomic(QueuePair& qp, Link& link, const Slot& message);
+  // Bytes into the pieces of a receive, from `skip` on. False: a key is not valid any more.
+  [[nodiscard]] bool scatter(QueuePair& qp, const ReceiveWork& receive, std::uint32_t skip, const std::byte* from,
+                             std::uint32_t length);
+  void fail_receive(QueuePair& qp, wire::mlx5::Syndrome syndrome);
+  void deliver(QueuePair& qp, const Arriving& what);
   [[nodiscard]] bool land(QueuePair& qp, Link& link, const Slot& message, Registration* into,
                           const ReceiveWork* receive, std::uint32_t offset, std::uint32_t length);
   [[nodiscard]] bool land_cross(QueuePair& qp, Link& link, const Slot& message, Registration* into,
@@ -209,7 +219,8 @@ class Engine {
   std::vector<std::unique_ptr<Link>> links_;
   std::vector<QueuePair*> ack_due_;
   std::vector<QueuePair*> ack_now_;
-  sys::Mapping doorbells_;  // one cache line per queue pair
+  std::unique_ptr<Packets> packets_;  // null: this engine has no port
+  sys::Mapping doorbells_;            // one cache line per queue pair
   std::vector<std::byte> bounce_;
 
   std::int64_t now_ns_ = 0;  // of the last look around

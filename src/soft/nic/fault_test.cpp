@@ -6,6 +6,7 @@
 
 #include <array>
 #include <csignal>
+#include <tuple>
 
 #include "soft/nic/testing.hpp"
 #include "sys/event_set.hpp"
@@ -19,7 +20,17 @@ struct Rejected {
   std::function<Wqe(Pair&, std::vector<std::byte>&)> make;
 };
 
-class Rejections : public ::testing::TestWithParam<Rejected> {};
+class Rejections : public ::testing::TestWithParam<std::tuple<Rejected, Over>> {
+ protected:
+  static const Rejected& rejected() { return std::get<0>(GetParam()); }
+};
+class Faults : public ::testing::TestWithParam<Over> {};
+
+const char* name_of(Over over) {
+  return over == Over::one_copy ? "one_copy" : over == Over::through_the_ring ? "through_the_ring" : "packets";
+}
+INSTANTIATE_TEST_SUITE_P(Over, Faults, ::testing::Values(Over::one_copy, Over::through_the_ring, Over::packets),
+                         [](const auto& each) { return name_of(each.param); });
 
 std::uint32_t local_key(Pair& pair, std::vector<std::byte>& memory) {
   return pair.reg_a(memory.data(), memory.size());
@@ -27,129 +38,133 @@ std::uint32_t local_key(Pair& pair, std::vector<std::byte>& memory) {
 
 INSTANTIATE_TEST_SUITE_P(
     Requests, Rejections,
-    ::testing::Values(Rejected{"unknown_rkey", m::Syndrome::remote_access,
-                               [](Pair&, std::vector<std::byte>& memory) {
-                                 return Wqe{.opcode = m::Opcode::rdma_write,
-                                            .raddr = address_of(memory.data()),
-                                            .rkey = 0x4242,
-                                            .inlined = pattern(8, 1)};
-                               }},
-                      Rejected{"one_past_the_end", m::Syndrome::remote_access,
-                               [](Pair& p, std::vector<std::byte>& memory) {
-                                 return Wqe{.opcode = m::Opcode::rdma_write,
-                                            .raddr = address_of(memory.data()) + memory.size() - 7,
-                                            .rkey = p.reg_b(memory.data(), memory.size()),
-                                            .inlined = pattern(8, 1)};
-                               }},
-                      Rejected{"before_the_start", m::Syndrome::remote_access,
-                               [](Pair& p, std::vector<std::byte>& memory) {
-                                 return Wqe{.opcode = m::Opcode::rdma_write,
-                                            .raddr = address_of(memory.data()) - 1,
-                                            .rkey = p.reg_b(memory.data(), memory.size()),
-                                            .inlined = pattern(8, 1)};
-                               }},
-                      Rejected{"address_wraps", m::Syndrome::remote_access,
-                               [](Pair& p, std::vector<std::byte>& memory) {
-                                 return Wqe{.opcode = m::Opcode::rdma_write,
-                                            .raddr = ~0ull - 3,
-                                            .rkey = p.reg_b(memory.data(), memory.size()),
-                                            .inlined = pattern(8, 1)};
-                               }},
-                      Rejected{"write_not_granted", m::Syndrome::remote_access,
-                               [](Pair& p, std::vector<std::byte>& memory) {
-                                 return Wqe{
-                                     .opcode = m::Opcode::rdma_write,
-                                     .raddr = address_of(memory.data()),
-                                     .rkey = p.reg(*p.b, p.pd_b, memory.data(), memory.size(), STRAIT_NIC_REMOTE_READ),
-                                     .inlined = pattern(8, 1)};
-                               }},
-                      Rejected{"read_not_granted", m::Syndrome::remote_access,
-                               [](Pair& p, std::vector<std::byte>& memory) {
-                                 return Wqe{
-                                     .opcode = m::Opcode::rdma_read,
-                                     .raddr = address_of(memory.data()),
-                                     .rkey = p.reg(*p.b, p.pd_b, memory.data(), memory.size(), STRAIT_NIC_REMOTE_WRITE),
-                                     .data = {{address_of(memory.data()), 8, local_key(p, memory)}}};
-                               }},
-                      Rejected{"atomic_not_granted", m::Syndrome::remote_access,
-                               [](Pair& p, std::vector<std::byte>& memory) {
-                                 return Wqe{.opcode = m::Opcode::atomic_fa,
-                                            .raddr = address_of(memory.data()),
-                                            .rkey = p.reg(*p.b, p.pd_b, memory.data(), memory.size(),
-                                                          STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ),
-                                            .data = {{address_of(memory.data()), 8, local_key(p, memory)}},
-                                            .atomic = {1, 0}};
-                               }},
-                      Rejected{"other_protection_domain", m::Syndrome::remote_access,
-                               [](Pair& p, std::vector<std::byte>& memory) {
-                                 return Wqe{.opcode = m::Opcode::rdma_write,
-                                            .raddr = address_of(memory.data()),
-                                            .rkey = p.reg(*p.b, p.b->alloc_pd(), memory.data(), memory.size()),
-                                            .inlined = pattern(8, 1)};
-                               }},
-                      Rejected{"unaligned_atomic", m::Syndrome::remote_invalid_request,
-                               [](Pair& p, std::vector<std::byte>& memory) {
-                                 return Wqe{.opcode = m::Opcode::atomic_fa,
-                                            .raddr = address_of(memory.data()) + 4,
-                                            .rkey = p.reg_b(memory.data(), memory.size()),
-                                            .data = {{address_of(memory.data()), 8, local_key(p, memory)}},
-                                            .atomic = {1, 0}};
-                               }},
-                      Rejected{"unknown_lkey", m::Syndrome::local_protection,
-                               [](Pair& p, std::vector<std::byte>& memory) {
-                                 return Wqe{.opcode = m::Opcode::rdma_write,
-                                            .raddr = address_of(memory.data()),
-                                            .rkey = p.reg_b(memory.data(), memory.size()),
-                                            .data = {{address_of(memory.data()), 8, 0x777}}};
-                               }},
-                      Rejected{"local_out_of_bounds", m::Syndrome::local_protection,
-                               [](Pair& p, std::vector<std::byte>& memory) {
-                                 return Wqe{.opcode = m::Opcode::rdma_write,
-                                            .raddr = address_of(memory.data()),
-                                            .rkey = p.reg_b(memory.data(), memory.size()),
-                                            .data = {{address_of(memory.data()) + 60, 8, local_key(p, memory)}}};
-                               }},
-                      Rejected{"zero_byte_segment", m::Syndrome::local_qp_operation,
-                               [](Pair& p, std::vector<std::byte>& memory) {
-                                 return Wqe{.opcode = m::Opcode::rdma_write,
-                                            .raddr = address_of(memory.data()),
-                                            .rkey = p.reg_b(memory.data(), memory.size()),
-                                            .data = {{address_of(memory.data()), 0, local_key(p, memory)}}};
-                               }},
-                      Rejected{"longer_than_a_message", m::Syndrome::local_length,
-                               [](Pair& p, std::vector<std::byte>& memory) {
-                                 const std::uint32_t key = local_key(p, memory);
-                                 return Wqe{.opcode = m::Opcode::rdma_write,
-                                            .raddr = address_of(memory.data()),
-                                            .rkey = p.reg_b(memory.data(), memory.size()),
-                                            .data = {{address_of(memory.data()), 0x40000000, key},
-                                                     {address_of(memory.data()), 1, key}}};
-                               }},
-                      Rejected{"unknown_opcode", m::Syndrome::local_qp_operation,
-                               [](Pair&, std::vector<std::byte>&) { return Wqe{.opcode = m::Opcode::umr}; }},
-                      Rejected{"inline_read", m::Syndrome::local_qp_operation,
-                               [](Pair& p, std::vector<std::byte>& memory) {
-                                 return Wqe{.opcode = m::Opcode::rdma_read,
-                                            .raddr = address_of(memory.data()),
-                                            .rkey = p.reg_b(memory.data(), memory.size()),
-                                            .inlined = pattern(8, 1)};
-                               }},
-                      Rejected{"atomic_result_too_short", m::Syndrome::local_length,
-                               [](Pair& p, std::vector<std::byte>& memory) {
-                                 return Wqe{.opcode = m::Opcode::atomic_fa,
-                                            .raddr = address_of(memory.data()),
-                                            .rkey = p.reg_b(memory.data(), memory.size()),
-                                            .data = {{address_of(memory.data()), 4, local_key(p, memory)}},
-                                            .atomic = {1, 0}};
-                               }}),
-    [](const auto& each) { return each.param.name; });
+    ::testing::Combine(
+        ::testing::Values(Rejected{"unknown_rkey", m::Syndrome::remote_access,
+                                   [](Pair&, std::vector<std::byte>& memory) {
+                                     return Wqe{.opcode = m::Opcode::rdma_write,
+                                                .raddr = address_of(memory.data()),
+                                                .rkey = 0x4242,
+                                                .inlined = pattern(8, 1)};
+                                   }},
+                          Rejected{"one_past_the_end", m::Syndrome::remote_access,
+                                   [](Pair& p, std::vector<std::byte>& memory) {
+                                     return Wqe{.opcode = m::Opcode::rdma_write,
+                                                .raddr = address_of(memory.data()) + memory.size() - 7,
+                                                .rkey = p.reg_b(memory.data(), memory.size()),
+                                                .inlined = pattern(8, 1)};
+                                   }},
+                          Rejected{"before_the_start", m::Syndrome::remote_access,
+                                   [](Pair& p, std::vector<std::byte>& memory) {
+                                     return Wqe{.opcode = m::Opcode::rdma_write,
+                                                .raddr = address_of(memory.data()) - 1,
+                                                .rkey = p.reg_b(memory.data(), memory.size()),
+                                                .inlined = pattern(8, 1)};
+                                   }},
+                          Rejected{"address_wraps", m::Syndrome::remote_access,
+                                   [](Pair& p, std::vector<std::byte>& memory) {
+                                     return Wqe{.opcode = m::Opcode::rdma_write,
+                                                .raddr = ~0ull - 3,
+                                                .rkey = p.reg_b(memory.data(), memory.size()),
+                                                .inlined = pattern(8, 1)};
+                                   }},
+                          Rejected{"write_not_granted", m::Syndrome::remote_access,
+                                   [](Pair& p, std::vector<std::byte>& memory) {
+                                     return Wqe{.opcode = m::Opcode::rdma_write,
+                                                .raddr = address_of(memory.data()),
+                                                .rkey = p.reg(*p.b, p.pd_b, memory.data(), memory.size(),
+                                                              STRAIT_NIC_REMOTE_READ),
+                                                .inlined = pattern(8, 1)};
+                                   }},
+                          Rejected{"read_not_granted", m::Syndrome::remote_access,
+                                   [](Pair& p, std::vector<std::byte>& memory) {
+                                     return Wqe{.opcode = m::Opcode::rdma_read,
+                                                .raddr = address_of(memory.data()),
+                                                .rkey = p.reg(*p.b, p.pd_b, memory.data(), memory.size(),
+                                                              STRAIT_NIC_REMOTE_WRITE),
+                                                .data = {{address_of(memory.data()), 8, local_key(p, memory)}}};
+                                   }},
+                          Rejected{"atomic_not_granted", m::Syndrome::remote_access,
+                                   [](Pair& p, std::vector<std::byte>& memory) {
+                                     return Wqe{.opcode = m::Opcode::atomic_fa,
+                                                .raddr = address_of(memory.data()),
+                                                .rkey = p.reg(*p.b, p.pd_b, memory.data(), memory.size(),
+                                                              STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ),
+                                                .data = {{address_of(memory.data()), 8, local_key(p, memory)}},
+                                                .atomic = {1, 0}};
+                                   }},
+                          Rejected{"other_protection_domain", m::Syndrome::remote_access,
+                                   [](Pair& p, std::vector<std::byte>& memory) {
+                                     return Wqe{.opcode = m::Opcode::rdma_write,
+                                                .raddr = address_of(memory.data()),
+                                                .rkey = p.reg(*p.b, p.b->alloc_pd(), memory.data(), memory.size()),
+                                                .inlined = pattern(8, 1)};
+                                   }},
+                          Rejected{"unaligned_atomic", m::Syndrome::remote_invalid_request,
+                                   [](Pair& p, std::vector<std::byte>& memory) {
+                                     return Wqe{.opcode = m::Opcode::atomic_fa,
+                                                .raddr = address_of(memory.data()) + 4,
+                                                .rkey = p.reg_b(memory.data(), memory.size()),
+                                                .data = {{address_of(memory.data()), 8, local_key(p, memory)}},
+                                                .atomic = {1, 0}};
+                                   }},
+                          Rejected{"unknown_lkey", m::Syndrome::local_protection,
+                                   [](Pair& p, std::vector<std::byte>& memory) {
+                                     return Wqe{.opcode = m::Opcode::rdma_write,
+                                                .raddr = address_of(memory.data()),
+                                                .rkey = p.reg_b(memory.data(), memory.size()),
+                                                .data = {{address_of(memory.data()), 8, 0x777}}};
+                                   }},
+                          Rejected{"local_out_of_bounds", m::Syndrome::local_protection,
+                                   [](Pair& p, std::vector<std::byte>& memory) {
+                                     return Wqe{.opcode = m::Opcode::rdma_write,
+                                                .raddr = address_of(memory.data()),
+                                                .rkey = p.reg_b(memory.data(), memory.size()),
+                                                .data = {{address_of(memory.data()) + 60, 8, local_key(p, memory)}}};
+                                   }},
+                          Rejected{"zero_byte_segment", m::Syndrome::local_qp_operation,
+                                   [](Pair& p, std::vector<std::byte>& memory) {
+                                     return Wqe{.opcode = m::Opcode::rdma_write,
+                                                .raddr = address_of(memory.data()),
+                                                .rkey = p.reg_b(memory.data(), memory.size()),
+                                                .data = {{address_of(memory.data()), 0, local_key(p, memory)}}};
+                                   }},
+                          Rejected{"longer_than_a_message", m::Syndrome::local_length,
+                                   [](Pair& p, std::vector<std::byte>& memory) {
+                                     const std::uint32_t key = local_key(p, memory);
+                                     return Wqe{.opcode = m::Opcode::rdma_write,
+                                                .raddr = address_of(memory.data()),
+                                                .rkey = p.reg_b(memory.data(), memory.size()),
+                                                .data = {{address_of(memory.data()), 0x40000000, key},
+                                                         {address_of(memory.data()), 1, key}}};
+                                   }},
+                          Rejected{"unknown_opcode", m::Syndrome::local_qp_operation,
+                                   [](Pair&, std::vector<std::byte>&) { return Wqe{.opcode = m::Opcode::umr}; }},
+                          Rejected{"inline_read", m::Syndrome::local_qp_operation,
+                                   [](Pair& p, std::vector<std::byte>& memory) {
+                                     return Wqe{.opcode = m::Opcode::rdma_read,
+                                                .raddr = address_of(memory.data()),
+                                                .rkey = p.reg_b(memory.data(), memory.size()),
+                                                .inlined = pattern(8, 1)};
+                                   }},
+                          Rejected{"atomic_result_too_short", m::Syndrome::local_length,
+                                   [](Pair& p, std::vector<std::byte>& memory) {
+                                     return Wqe{.opcode = m::Opcode::atomic_fa,
+                                                .raddr = address_of(memory.data()),
+                                                .rkey = p.reg_b(memory.data(), memory.size()),
+                                                .data = {{address_of(memory.data()), 4, local_key(p, memory)}},
+                                                .atomic = {1, 0}};
+                                   }}),
+        ::testing::Values(Over::one_copy, Over::packets)),
+    [](const auto& each) {
+      return std::string(std::get<0>(each.param).name) + "_" + name_of(std::get<1>(each.param));
+    });
 
 // The wrong request fails with its syndrome, once; what came before completes, what comes after is flushed; the memory
 // on both sides is as it was.
 TEST_P(Rejections, FailOnceAndFlushTheRest) {
   alignas(8) static std::array<std::byte, 64> good;
   good = {};
-  Pair pair;
+  Pair pair{PairConfig(std::get<1>(GetParam()))};
   std::vector<std::byte> target(64);
   const auto before = target;
   const std::uint32_t good_key = pair.reg_b(good.data(), good.size());
@@ -161,7 +176,7 @@ TEST_P(Rejections, FailOnceAndFlushTheRest) {
   pair.qb->post_receive({});
   const auto first =
       pair.qa->write({.opcode = fine.opcode, .raddr = fine.raddr, .rkey = fine.rkey, .inlined = fine.inlined});
-  const auto wrong = pair.qa->write(GetParam().make(pair, target));
+  const auto wrong = pair.qa->write(rejected().make(pair, target));
   const auto third = pair.qa->write(fine);
   pair.qa->publish();
   auto event = pair.wait(*pair.qa);
@@ -172,7 +187,7 @@ TEST_P(Rejections, FailOnceAndFlushTheRest) {
   ASSERT_TRUE(event);
   EXPECT_EQ(event->opcode, m::CqeOpcode::requester_error);
   EXPECT_EQ(event->counter, wrong & 0xffff);
-  EXPECT_EQ(event->syndrome, GetParam().expected);
+  EXPECT_EQ(event->syndrome, rejected().expected);
   event = pair.wait(*pair.qa);
   ASSERT_TRUE(event) << "an unsignaled work request is flushed too";
   EXPECT_EQ(event->counter, third & 0xffff);
@@ -180,7 +195,7 @@ TEST_P(Rejections, FailOnceAndFlushTheRest) {
   pair.drive();
   EXPECT_FALSE(pair.qa->poll());
   EXPECT_EQ(target, before);
-  const bool remote = GetParam().expected >= m::Syndrome::remote_invalid_request;
+  const bool remote = rejected().expected >= m::Syndrome::remote_invalid_request;
   const auto at_peer = pair.qb->poll();
   EXPECT_EQ(at_peer.has_value(), remote)
       << "a refusal puts the owner's queue pair into error as well, and flushes its receive";
@@ -191,8 +206,8 @@ TEST_P(Rejections, FailOnceAndFlushTheRest) {
   EXPECT_EQ(event->syndrome, m::Syndrome::flushed);
 }
 
-TEST(Faults, ARevokedKeyStaysDeadWhenItsPlaceIsReused) {
-  Pair pair;
+TEST_P(Faults, ARevokedKeyStaysDeadWhenItsPlaceIsReused) {
+  Pair pair{PairConfig(GetParam())};
   std::vector<std::byte> target(64);
   const std::uint32_t old_key = pair.reg_b(target.data(), target.size());
   ASSERT_TRUE(pair.b->deregister_memory(old_key));
@@ -207,8 +222,8 @@ TEST(Faults, ARevokedKeyStaysDeadWhenItsPlaceIsReused) {
   EXPECT_FALSE(pair.b->deregister_memory(old_key));
 }
 
-TEST(Faults, SendsWaitForAReceiveAndKeepTheirOrder) {
-  Pair pair;
+TEST_P(Faults, SendsWaitForAReceiveAndKeepTheirOrder) {
+  Pair pair{PairConfig(GetParam())};
   std::vector<std::byte> into(64);
   const std::uint32_t key = pair.reg_b(into.data(), into.size());
   for (unsigned i = 0; i < 3; ++i) pair.qa->post({.opcode = m::Opcode::send, .inlined = pattern(20 + i, i)});
@@ -229,8 +244,8 @@ TEST(Faults, SendsWaitForAReceiveAndKeepTheirOrder) {
   }
 }
 
-TEST(Faults, TooManyReceiverNotReadyAnswersEndTheQueue) {
-  Pair pair({}, 64, 0, 2);
+TEST_P(Faults, TooManyReceiverNotReadyAnswersEndTheQueue) {
+  Pair pair(PairConfig(GetParam()), 64, 0, 2);
   pair.qa->post({.opcode = m::Opcode::send, .inlined = pattern(4, 1)});
   const auto event = pair.wait(*pair.qa);
   ASSERT_TRUE(event);
@@ -238,29 +253,25 @@ TEST(Faults, TooManyReceiverNotReadyAnswersEndTheQueue) {
   EXPECT_EQ(pair.b->counts().rnr_sent, 3u);
 }
 
-TEST(Faults, ASendThatDoesNotFitFailsOnBothSides) {
-  for (const bool cross : {true, false}) {
-    EngineConfig config;
-    config.cross_copies = cross;
-    Pair pair(config);
-    std::vector<std::byte> into(100);
-    auto source = pattern(20'000, 1);
-    pair.qb->post_receive({{address_of(into.data()), 100, pair.reg_b(into.data(), into.size())}});
-    pair.qa->post({.opcode = m::Opcode::send,
-                   .data = {{address_of(source.data()), 20'000, pair.reg_a(source.data(), source.size())}}});
-    auto event = pair.wait(*pair.qb);
-    ASSERT_TRUE(event);
-    EXPECT_EQ(event->opcode, m::CqeOpcode::responder_error);
-    EXPECT_EQ(event->syndrome, m::Syndrome::local_length);
-    event = pair.wait(*pair.qa);
-    ASSERT_TRUE(event);
-    EXPECT_EQ(event->syndrome, m::Syndrome::remote_invalid_request);
-  }
+TEST_P(Faults, ASendThatDoesNotFitFailsOnBothSides) {
+  Pair pair{PairConfig(GetParam())};
+  std::vector<std::byte> into(100);
+  auto source = pattern(20'000, 1);
+  pair.qb->post_receive({{address_of(into.data()), 100, pair.reg_b(into.data(), into.size())}});
+  pair.qa->post({.opcode = m::Opcode::send,
+                 .data = {{address_of(source.data()), 20'000, pair.reg_a(source.data(), source.size())}}});
+  auto event = pair.wait(*pair.qb);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->opcode, m::CqeOpcode::responder_error);
+  EXPECT_EQ(event->syndrome, m::Syndrome::local_length);
+  event = pair.wait(*pair.qa);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->syndrome, m::Syndrome::remote_invalid_request);
 }
 
-TEST(Faults, GarbageInTheRingIsAnErrorAndNothingElse) {
+TEST_P(Faults, GarbageInTheRingIsAnErrorAndNothingElse) {
   for (unsigned seed = 0; seed < 200; ++seed) {
-    Pair pair;
+    Pair pair{PairConfig(GetParam())};
     const auto noise = pattern(64 * 64, seed);
     std::memcpy(pair.qa->sq(), noise.data(), noise.size());
     // Half of the rounds keep the fields that name queue and index, so that the garbage gets further.
@@ -276,7 +287,7 @@ TEST(Faults, GarbageInTheRingIsAnErrorAndNothingElse) {
   }
 }
 
-TEST(Faults, AFullCompletionQueueIsNotOverwritten) {
+TEST(Limits, AFullCompletionQueueIsNotOverwritten) {
   Pair pair;
   TestQueue small_a(*pair.a, pair.pd_a, 64, 16, 4);
   TestQueue small_b(*pair.b, pair.pd_b, 64, 16, 4);
@@ -292,8 +303,8 @@ TEST(Faults, AFullCompletionQueueIsNotOverwritten) {
   }
 }
 
-TEST(Faults, AnEngineThatIsNeverDrivenIsGivenUpAfterTheTimeout) {
-  Pair pair({}, 64, 20'000'000);
+TEST_P(Faults, AnEngineThatIsNeverDrivenIsGivenUpAfterTheTimeout) {
+  Pair pair(PairConfig(GetParam()), 64, 20'000'000);
   std::vector<std::byte> target(8);
   pair.qa->post({.opcode = m::Opcode::rdma_write,
                  .raddr = address_of(target.data()),
@@ -309,7 +320,7 @@ TEST(Faults, AnEngineThatIsNeverDrivenIsGivenUpAfterTheTimeout) {
 }
 
 // A child with an engine of its own, killed in the middle of everything.
-TEST(Faults, AKilledPeerFailsItsQueuePairsAndNothingElse) {
+TEST(Peers, AKilledPeerFailsItsQueuePairsAndNothingElse) {
   int pipe_fds[2];
   ASSERT_EQ(::pipe(pipe_fds), 0);
   auto a = Engine::open({}).value();

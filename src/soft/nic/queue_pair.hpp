@@ -16,6 +16,7 @@
 #include "soft/nic/completion.hpp"
 #include "soft/nic/decode.hpp"
 #include "soft/nic/link.hpp"
+#include "soft/nic/packets.hpp"
 
 namespace strait::soft::nic {
 
@@ -72,7 +73,8 @@ struct QueuePair {
 
   // The connection
   QpState state = QpState::init;
-  Link* link = nullptr;
+  Link* link = nullptr;                  // over the ring grant
+  std::unique_ptr<PacketState> packets;  // or over packets; neither: not connected
   std::uint32_t remote_qpn = 0;
   std::int64_t answer_limit_ns = 0;  // 0: none
   std::uint32_t rnr_retries = 7;

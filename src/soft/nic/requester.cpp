@@ -556,10 +556,7 @@ void Engine::flush_queue(QueuePair& qp) {
     ++counts_.flushed;
   }
   for (std::uint32_t left = qp.receives_waiting(); left != 0; --left) {
-    Completion completion;
-    completion.opcode = m::CqeOpcode::responder_error;
-    completion.syndrome = m::Syndrome::flushed;
-    write_receive_completion(qp, completion);
+    fail_receive(qp, m::Syndrome::flushed);
     ++counts_.flushed;
   }
 }

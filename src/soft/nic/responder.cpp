@@ -271,33 +271,30 @@ bool Engine::land(QueuePair& qp, Link& link, const Slot& message, Registration* 
     if (!landed) refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::none);
     return landed;
   }
-  std::uint32_t skip = offset;
-  std::uint32_t done = 0;
-  for (std::uint32_t i = 0; i < receive->n_pieces && done != length; ++i) {
-    const LocalPiece& piece = receive->pieces[i];
+  bool landed = scatter(qp, *receive, offset, from, first);
+  if (landed && first < length)
+    landed = scatter(qp, *receive, offset + first, link.reader.payload(first, contiguous), length - first);
+  if (!landed) refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::local_protection);
+  return landed;
+}
+
+bool Engine::scatter(QueuePair& qp, const ReceiveWork& receive, std::uint32_t skip, const std::byte* from,
+                     std::uint32_t length) {
+  for (std::uint32_t i = 0; i < receive.n_pieces && length != 0; ++i) {
+    const LocalPiece& piece = receive.pieces[i];
     if (skip >= piece.length_bytes) {
       skip -= piece.length_bytes;
       continue;
     }
-    std::uint32_t room = std::min(length - done, piece.length_bytes - skip);
+    const std::uint32_t n = std::min(length, piece.length_bytes - skip);
     KeyFault why = KeyFault::none;
-    const Registration* place =
-        memory_.check(piece.lkey, qp.pd, piece.address + skip, room, STRAIT_NIC_LOCAL_WRITE, why);
-    while (place != nullptr && room != 0) {
-      const std::byte* part = in_slot ? message.data + done : link.reader.payload(done, contiguous);
-      const auto n = in_slot ? room : static_cast<std::uint32_t>(std::min<std::uint64_t>(room, contiguous));
-      if (!write_bytes(*place, piece.address + skip, part, n)) place = nullptr;
-      skip += n;
-      done += n;
-      room -= n;
-    }
-    if (place == nullptr) {
-      refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::local_protection);
-      return false;
-    }
+    const Registration* place = memory_.check(piece.lkey, qp.pd, piece.address + skip, n, STRAIT_NIC_LOCAL_WRITE, why);
+    if (place == nullptr || !write_bytes(*place, piece.address + skip, from, n)) return false;
+    from += n;
+    length -= n;
     skip = 0;
   }
-  return true;
+  return length == 0;
 }
 
 // Payload that is fetched from the requester's memory, straight to where it belongs: one copy.
@@ -393,6 +390,13 @@ Status Engine::fetch_through_port(Link& link, const Slot& message, Registration*
 }
 
 void Engine::finish_payload(QueuePair& qp, const Arriving& what) {
+  deliver(qp, what);
+  qp.arriving.active = false;
+  executed(qp);
+}
+
+// A message has landed whole: what its last packet says is done, and who waits for it is told.
+void Engine::deliver(QueuePair& qp, const Arriving& what) {
   const bool write = what.kind == Kind::write;
   const bool imm = (what.flags & kHasImm) != 0;
   const bool invalidate = (what.flags & kInvalidate) != 0;
@@ -415,8 +419,6 @@ void Engine::finish_payload(QueuePair& qp, const Arriving& what) {
     completion.solicited = (what.flags & kSolicited) != 0;
     write_receive_completion(qp, completion);
   }
-  qp.arriving.active = false;
-  executed(qp);
 }
 
 void Engine::on_read(QueuePair& qp, Link& link, const Slot& message) {
@@ -533,13 +535,15 @@ void Engine::refuse(QueuePair& qp, Link& link, std::uint32_t msn, m::Syndrome to
   ++counts_.naks_sent;
   answer(link, reply);
   qp.arriving.active = false;
-  if (for_receive != m::Syndrome::none) {
-    Completion completion;
-    completion.opcode = m::CqeOpcode::responder_error;
-    completion.syndrome = for_receive;
-    write_receive_completion(qp, completion);
-  }
+  if (for_receive != m::Syndrome::none) fail_receive(qp, for_receive);
   fail_queue(qp);
+}
+
+void Engine::fail_receive(QueuePair& qp, m::Syndrome syndrome) {
+  Completion completion;
+  completion.opcode = m::CqeOpcode::responder_error;
+  completion.syndrome = syndrome;
+  write_receive_completion(qp, completion);
 }
 
 void Engine::answer(Link& link, const PendingAnswer& reply) {

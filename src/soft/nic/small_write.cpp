@@ -89,6 +89,7 @@ inline bool Engine::send_small_write(QueuePair& qp) {
 int Engine::service_send(QueuePair& qp) {
   read_doorbell(qp);
   if (qp.next == qp.producer) return 0;
+  if (qp.packets != nullptr) return packets_->serve(qp);
   return send_small_write(qp) ? 1 : service_queue(qp);
 }
 

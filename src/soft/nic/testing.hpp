@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "soft/nic/engine.hpp"
+#include "soft/roce/memory_port.hpp"
 
 namespace strait::soft::nic::testing {
 
@@ -222,19 +223,63 @@ class TestQueue {
   std::uint64_t last_ = 0;
 };
 
+// How the two engines of a test reach each other.
+enum class Over { one_copy, through_the_ring, packets };
+
+struct PairConfig : EngineConfig {
+  PairConfig() = default;
+  explicit PairConfig(Over over) : packets(over == Over::packets) { cross_copies = over == Over::one_copy; }
+  bool packets = false;
+  std::uint32_t pmtu_bytes = 1024;
+  std::uint32_t retries = 7;
+  bool v6 = false;
+};
+
 // Two engines, one queue pair each, connected.
 struct Pair {
-  explicit Pair(const EngineConfig& config = {}, std::uint32_t blocks = 64, std::int64_t answer_ns = 0,
-                std::uint32_t rnr_retries = 7) {
+  explicit Pair(const PairConfig& config = {}, std::uint32_t blocks = 64, std::int64_t answer_ns = 0,
+                std::uint32_t rnr_retries = 7)
+      : config_(config) {
     a = Engine::open(config).value();
     b = Engine::open(config).value();
+    if (config.packets) {
+      const auto address = [&](std::uint8_t last) {
+        return config.v6 ? roce::IpAddress::parse("fd00::" + std::to_string(last)).value()
+                         : roce::IpAddress::v4(10, 0, 0, last);
+      };
+      auto ports = roce::MemoryPort::make_pair(address(1), address(2));
+      port_a = ports.first.get();
+      port_b = ports.second.get();
+      a->attach_port(std::move(ports.first)).value();
+      b->attach_port(std::move(ports.second)).value();
+    }
     pd_a = a->alloc_pd();
     pd_b = b->alloc_pd();
     qa = std::make_unique<TestQueue>(*a, pd_a, blocks);
     qb = std::make_unique<TestQueue>(*b, pd_b, blocks);
     connect_both(answer_ns, rnr_retries);
   }
+  // One way of a connection over packets. The numbers wrap soon, so that every test sees that.
+  [[nodiscard]] PacketPath path(bool from_a, std::uint32_t remote_qpn) const {
+    PacketPath path;
+    path.to = (from_a ? port_b : port_a)->address();
+    path.remote_qpn = remote_qpn;
+    path.send_psn = from_a ? 0xfffff0 : 0x7ffff8;
+    path.receive_psn = from_a ? 0x7ffff8 : 0xfffff0;
+    path.pmtu_bytes = config_.pmtu_bytes;
+    path.retries = config_.retries;
+    return path;
+  }
   void connect_both(std::int64_t answer_ns, std::uint32_t rnr_retries) {
+    if (config_.packets) {
+      PacketPath there = path(true, qb->qpn);
+      PacketPath back = path(false, qa->qpn);
+      there.ack_timeout_ns = back.ack_timeout_ns = answer_ns;
+      there.rnr_retries = back.rnr_retries = rnr_retries;
+      a->connect_packets(qa->qpn, there).value();
+      b->connect_packets(qb->qpn, back).value();
+      return;
+    }
     // Both ends live on this thread: the passive one runs while the active one waits.
     std::atomic<bool> stop{false};
     std::thread other([&] {
@@ -280,6 +325,9 @@ struct Pair {
     return std::nullopt;
   }
 
+  PairConfig config_;
+  roce::MemoryPort* port_a = nullptr;  // packets only
+  roce::MemoryPort* port_b = nullptr;
   std::unique_ptr<Engine> a, b;
   std::uint32_t pd_a = 0, pd_b = 0;
   std::unique_ptr<TestQueue> qa, qb;

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets: queue pairs, passes and timers.
+#include "soft/nic/packets.hpp"
+
+#include <algorithm>
+
+#include "soft/nic/engine.hpp"
+#include "soft/roce/icrc.hpp"
+
+namespace strait::soft::nic {
+namespace r = wire::roce;
+
+namespace {
+constexpr int kReceivePerPass = 256;
+constexpr int kBurst = 64;  // packets of one queue pair before the next has its turn
+constexpr std::size_t kQueuesPerPass = 64;
+constexpr std::uint32_t kWindowBytes = 256 * 1024;  // what an ordinary socket buffer holds
+constexpr std::int64_t kFirstResendNs = 1'000'000;
+constexpr std::int64_t kLongestResendNs = 100'000'000;
+constexpr std::int64_t kCnpPeriodNs = 50'000;
+}  // namespace
+
+Status Packets::connect(QueuePair& qp, const PacketPath& path) {
+  if (r::pmtu_code(path.pmtu_bytes) == 0)
+    return fail(Code::invalid, "a path MTU of {} bytes: it is 256, 512, 1024, 2048 or 4096", path.pmtu_bytes);
+  if (path.pmtu_bytes + r::kMaxHeaderBytes + r::kIcrcBytes > port_->mtu_bytes()) {
+    return fail(Code::invalid, "a path MTU of {} bytes does not fit this port, whose packets have at most {}",
+                path.pmtu_bytes, port_->mtu_bytes());
+  }
+  if (path.transport != r::Transport::ud && path.to.is_v4() != port_->address().is_v4()) {
+    return fail(Code::invalid, "the peer's address {} and this port's {} are not of one kind", path.to.text(),
+                port_->address().text());
+  }
+  auto state = std::make_unique<PacketState>();
+  state->path = path;
+  state->source_port = static_cast<std::uint16_t>(0xc000 | (qp.qpn * 0x9e37u & 0x3fff));
+  state->una = state->sent_end = state->psn_end = path.send_psn & r::kPsnMask;
+  state->epsn = path.receive_psn & r::kPsnMask;
+  state->ranges.resize(qp.sent.size());
+  state->window = std::max(8u, kWindowBytes / path.pmtu_bytes);
+  state->replays.resize(path.max_reads_in);
+  state->resend_after_ns = kFirstResendNs;
+  state->cursor_seq = qp.seq_next;
+  qp.packets = std::move(state);
+  qp.remote_qpn = path.remote_qpn;
+  qp.rnr_retries = path.rnr_retries;
+  qp.state = QpState::ready;
+  return {};
+}
+
+void Packets::forget(QueuePair& qp) {
+  if (!qp.packets) return;
+  // The acknowledgement it still owes is what the peer waits for.
+  if (qp.packets->ack_due) {
+    owe_ack(qp);
+    (void)send_answers(qp, kBurst);
+    flush();
+  }
+  std::erase(busy_, &qp);
+  std::erase(ack_due_, &qp);
+}
+
+void Packets::list(QueuePair& qp) {
+  if (qp.packets->listed) return;
+  qp.packets->listed = true;
+  busy_.push_back(&qp);
+}
+
+bool Packets::has_work(QueuePair& qp) const {
+  const PacketState& s = *qp.packets;
+  if (!s.answers.empty()) return true;
+  return qp.state == QpState::ready && (s.sent_end != s.una || qp.seq_done != qp.seq_next || qp.next != qp.producer);
+}
+
+int Packets::serve(QueuePair& qp) {
+  if (qp.state == QpState::error) {
+    if (qp.next == qp.producer) return 0;
+    engine_.flush_queue(qp);
+    return 1;
+  }
+  if (qp.state != QpState::ready) return 0;
+  const int sent = transmit(qp, kBurst);
+  if (has_work(qp)) list(qp);
+  flush();
+  return sent;
+}
+
+int Packets::pass() {
+  int done = port_->receive(*this, kReceivePerPass);
+  for (QueuePair* qp : ack_due_) {
+    if (!qp->packets->ack_due) continue;
+    qp->packets->ack_due = false;
+    PacketAnswer ack;
+    ack.psn = r::psn_add(qp->packets->epsn, r::kPsnMask);  // the last one that arrived in order
+    ack.msn = qp->packets->msn;
+    queue_answer(*qp, ack);
+  }
+  ack_due_.clear();
+  // Everybody in turn, so that one long message does not keep the others waiting.
+  const std::size_t turns = std::min(busy_.size(), kQueuesPerPass);
+  for (std::size_t i = 0; i < turns && !busy_.empty(); ++i) {
+    if (next_busy_ >= busy_.size()) next_busy_ = 0;
+    QueuePair& qp = *busy_[next_busy_];
+    done += send_answers(qp, kBurst);
+    if (qp.state == QpState::ready) done += transmit(qp, kBurst);
+    if (has_work(qp)) {
+      ++next_busy_;
+      continue;
+    }
+    qp.packets->listed = false;
+    busy_[next_busy_] = busy_.back();
+    busy_.pop_back();
+  }
+  flush();
+  return done;
+}
+
+void Packets::flush() {
+  if (!unflushed_) return;
+  unflushed_ = !port_->flush();  // what the system does not take now is tried again in the next pass
+}
+
+int Packets::check_timers(std::int64_t now_ns) {
+  int done = 0;
+  for (std::size_t i = 0; i < busy_.size(); ++i) {
+    QueuePair& qp = *busy_[i];
+    PacketState& s = *qp.packets;
+    if (qp.state != QpState::ready) continue;
+    if (s.resume_at_ns != 0) {
+      if (now_ns < s.resume_at_ns) continue;
+      s.resume_at_ns = 0;
+      s.resend_at_ns = 0;
+      done += transmit(qp, kBurst);
+    }
+    if (s.sent_end == s.una || s.path.transport != r::Transport::rc) {
+      s.resend_at_ns = 0;
+      continue;
+    }
+    if (s.resend_at_ns == 0) {
+      s.resend_at_ns = now_ns + s.resend_after_ns;
+      s.retry_at_ns = s.path.ack_timeout_ns == 0 ? INT64_MAX : now_ns + s.path.ack_timeout_ns;
+    } else if (now_ns >= s.retry_at_ns) {
+      ++engine_.counts_.timeouts;
+      s.retry_at_ns = now_ns + s.path.ack_timeout_ns;
+      s.resend_at_ns = std::min(s.retry_at_ns, now_ns + s.resend_after_ns);
+      retry(qp, s.una);
+      ++done;
+    } else if (now_ns >= s.resend_at_ns) {
+      // Sooner than the retry timer and not counted by it: a lost last packet is not worth half a second.
+      ++counts_.resends;
+      s.resend_after_ns = std::min(s.resend_after_ns * 2, kLongestResendNs);
+      s.resend_at_ns = now_ns + s.resend_after_ns;
+      slow_down(s);
+      seek(qp, s.una);
+      done += 1 + transmit(qp, kBurst);
+    }
+  }
+  flush();
+  return done;
+}
+
+std::int64_t Packets::timer_limit_ns(std::int64_t now_ns) const {
+  std::int64_t limit = unflushed_ ? 100'000 : INT64_MAX;
+  for (const QueuePair* qp : busy_) {
+    const PacketState& s = *qp->packets;
+    if (qp->state != QpState::ready) continue;
+    std::int64_t at = INT64_MAX;
+    if (s.resume_at_ns != 0)
+      at = s.resume_at_ns;
+    else if (s.sent_end != s.una)
+      at = s.resend_at_ns == 0 ? now_ns + s.resend_after_ns : std::min(s.resend_at_ns, s.retry_at_ns);
+    if (at != INT64_MAX) limit = std::min(limit, std::max<std::int64_t>(at - now_ns, 1));
+  }
+  return limit;
+}
+
+std::string Packets::describe(const QueuePair& qp) const {
+  const PacketPath& path = qp.packets->path;
+  if (path.transport == r::Transport::ud) return fmt::format("RoCEv2 datagrams from {}", port_->address().text());
+  return fmt::format("RoCEv2 from {} to {}, packets of {} bytes", port_->address().text(), path.to.text(),
+                     path.pmtu_bytes);
+}
+
+bool Packets::work_waits() const {
+  return !ack_due_.empty() ||
+         std::any_of(busy_.begin(), busy_.end(), [](const QueuePair* qp) { return !qp->packets->answers.empty(); });
+}
+
+roce::Headers Packets::reply_headers(const QueuePair& qp, r::Opcode opcode, std::uint32_t psn) const {
+  roce::Headers headers;
+  headers.opcode = opcode;
+  headers.dest_qpn = qp.remote_qpn;
+  headers.psn = psn;
+  return headers;
+}
+
+std::byte* Packets::open_packet(const roce::IpAddress& to, std::uint16_t source_port, std::size_t payload_bytes) {
+  const std::size_t most = r::kMaxHeaderBytes + payload_bytes + 3 + r::kIcrcBytes;
+  std::byte* packet = port_->begin(to, source_port, most);
+  if (packet != nullptr || !unflushed_) return packet;
+  flush();
+  return port_->begin(to, source_port, most);
+}
+
+void Packets::close_packet(std::byte*, std::size_t bytes) {
+  port_->commit(bytes);
+  unflushed_ = true;
+  ++counts_.packets_sent;
+}
+
+// Checks in the order in which rdma_rxe makes them; who fails one gets no answer.
+void Packets::on_packet(const roce::Arrival& arrival) {
+  using roce::Drop;
+  ++counts_.packets_received;
+  roce::Packet packet;
+  if (const Drop why = roce::parse(arrival.bytes, packet); why != Drop::none) return drop(why);
+  QueuePair* const qp = engine_.find_qp(packet.dest_qpn);
+  if (qp == nullptr || !qp->packets) return drop(Drop::unknown_qpn);
+  PacketState& s = *qp->packets;
+  const r::Shape& shape = r::shape_of(packet.opcode);
+  const bool notification = shape.kind == r::Kind::cnp;
+  if (!notification && shape.transport != s.path.transport) return drop(Drop::wrong_transport);
+  if (qp->state != QpState::ready) return drop(Drop::wrong_state);
+  if (s.path.transport != r::Transport::ud && arrival.flow.source != s.path.to) return drop(Drop::wrong_address);
+  const bool whole = arrival.id_unknown ? roce::check(arrival.flow, arrival.bytes, true)
+                                        : roce::check_with_id(arrival.flow, arrival.ip_id, arrival.bytes);
+  if (!whole) return drop(Drop::bad_icrc);
+  if (notification) {
+    ++counts_.cnp_received;
+    slow_down(s);
+    return;
+  }
+  if (arrival.ecn_ce && s.path.transport != r::Transport::ud) {
+    const std::int64_t now = sys::now_ns();
+    if (now - s.cnp_at_ns >= kCnpPeriodNs) {
+      s.cnp_at_ns = now;
+      if (std::byte* const out = open_packet(s, r::kCnpReservedBytes)) {
+        roce::Headers headers = reply_headers(*qp, r::Opcode::cnp, 0);
+        headers.becn = true;
+        close_packet(out, roce::write_headers(headers, out) + r::kIcrcBytes);
+        ++counts_.cnp_sent;
+      }
+    }
+  }
+  arrival_ = &arrival;
+  if (shape.is_request()) {
+    on_request(*qp, packet);
+  } else if (shape.kind == r::Kind::ack) {
+    on_ack(*qp, packet);
+  } else {
+    on_response(*qp, packet);
+  }
+  if (has_work(*qp)) list(*qp);
+}
+
+}  // namespace strait::soft::nic

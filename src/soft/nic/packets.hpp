@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets: the carrier that reaches other hosts and other people's stacks. RoCEv2, reliable and unreliable connections
+// and datagrams, over a port that moves packets.
+//
+// Runs under the engine's lock, on whatever thread drives the engine. Packets may be lost, doubled, late, or made up by
+// strangers; what a queue pair's program sees is the same as over the ring grant.
+//
+//   packets.cpp          queue pairs, passes, timers       packets_requester.cpp  work requests -> packets, answers
+//   packets_responder.cpp  requests -> memory, answers     packets_datagram.cpp   unreliable datagrams
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "soft/nic/decode.hpp"
+#include "soft/nic/memory.hpp"
+#include "soft/roce/packet.hpp"
+#include "soft/roce/port.hpp"
+
+namespace strait::soft::nic {
+
+class Engine;
+struct QueuePair;
+struct Sent;
+struct Completion;
+
+// The other end of a connection and how to treat it. Both ends must agree on the PMTU and, crosswise, on the PSNs.
+struct PacketPath {
+  wire::roce::Transport transport = wire::roce::Transport::rc;
+  roce::IpAddress to;
+  std::uint32_t remote_qpn = 0;
+  std::uint32_t send_psn = 0;
+  std::uint32_t receive_psn = 0;
+  std::uint32_t pmtu_bytes = 1024;
+  std::int64_t ack_timeout_ns = 0;  // 0: waits for ever
+  std::uint32_t retries = 7;
+  std::uint32_t rnr_retries = 7;
+  std::uint8_t rnr_timer = 1;        // what this side tells a sender when no receive is posted
+  std::uint32_t max_reads_out = 16;  // reads and atomics of ours under way
+  std::uint32_t max_reads_in = 16;   // of the peer's, remembered for duplicates
+  std::uint32_t qkey = 0;            // datagrams: what must arrive
+};
+
+// The packet sequence numbers of one started work request.
+struct PsnRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  std::uint32_t landed = 0;  // read: response packets that have arrived, in order
+};
+
+// An answer that waits for its turn: answers leave in the order of the requests.
+struct PacketAnswer {
+  enum class What : std::uint8_t { ack, read, atomic };
+  What what = What::ack;
+  std::uint8_t syndrome = wire::roce::kSyndromeAckNoCredits;
+  std::uint32_t psn = 0;
+  std::uint32_t msn = 0;
+  std::uint64_t va = 0;  // read
+  std::uint32_t rkey = 0;
+  std::uint32_t length = 0;
+  std::uint32_t offset = 0;    // read: bytes that have left
+  std::uint64_t original = 0;  // atomic
+};
+
+// A read or atomic that was executed, for the case that it is asked for again.
+struct Replay {
+  PacketAnswer answer;
+  std::uint32_t last_psn = 0;
+  bool used = false;
+};
+
+// A queue pair's state on this carrier; the rest is in QueuePair.
+struct PacketState {
+  PacketPath path;
+  std::uint16_t source_port = 0;
+
+  // Requester. Packets [una, sent_end) are on their way; the cursor is what goes next, and goes back after a loss.
+  std::uint32_t una = 0;
+  std::uint32_t sent_end = 0;
+  std::uint32_t psn_end = 0;  // of the started work requests
+  std::uint64_t cursor_seq = 0;
+  std::uint32_t cursor_packet = 0;
+  std::vector<PsnRange> ranges;  // beside QueuePair::sent
+  SendWork work{};               // of `work_seq`, decoded
+  std::uint64_t work_seq = ~std::uint64_t{0};
+  std::uint32_t window = 0;  // packets
+  std::uint32_t window_credit = 0;
+  std::uint32_t retries_used = 0;
+  std::uint32_t rnr_used = 0;
+  bool retrying = false;          // went back, and has not heard of progress since
+  std::int64_t resume_at_ns = 0;  // after "receiver not ready"; 0: go on
+  std::int64_t resend_at_ns = 0;  // 0: the timer has not looked yet
+  std::int64_t resend_after_ns = 0;
+  std::int64_t retry_at_ns = 0;
+
+  // Responder
+  std::uint32_t epsn = 0;
+  std::uint32_t msn = 0;
+  bool nak_sent = false;  // for the gap before epsn; silence until it is filled
+  bool ack_due = false;
+  wire::roce::Kind in_message = wire::roce::Kind::unknown;  // send or write whose last packet has not come
+  bool dropping = false;                                    // unreliable: the rest of a broken message
+  std::uint64_t va = 0;
+  std::uint32_t rkey = 0;
+  std::uint32_t length = 0;  // write: of the message
+  std::uint32_t landed = 0;
+  std::deque<PacketAnswer> answers;
+  std::vector<Replay> replays;
+  std::size_t next_replay = 0;
+  std::int64_t cnp_at_ns = 0;
+
+  bool listed = false;  // in Packets::busy_
+  [[nodiscard]] PsnRange& range_at(std::uint64_t seq) { return ranges[seq & (ranges.size() - 1)]; }
+};
+
+struct PacketCounts {
+  std::uint64_t packets_sent = 0, packets_received = 0, packets_resent = 0, acks_sent = 0, acks_received = 0;
+  std::uint64_t naks_received = 0, rnr_received = 0, duplicates = 0;
+  std::uint64_t resends = 0, cnp_sent = 0, cnp_received = 0, reads_replayed = 0, atomics_replayed = 0;
+  std::array<std::uint64_t, roce::kDropReasons> drops{};
+};
+
+class Packets final : public roce::Sink {
+ public:
+  Packets(Engine& engine, std::unique_ptr<roce::Port> port) : engine_(engine), port_(std::move(port)) {}
+
+  [[nodiscard]] roce::Port& port() { return *port_; }
+  [[nodiscard]] const PacketCounts& counts() const { return counts_; }
+
+  [[nodiscard]] Status connect(QueuePair& qp, const PacketPath& path);
+  void forget(QueuePair& qp);
+  // Work was posted: sends what may be sent.
+  int serve(QueuePair& qp);
+  // Takes what has arrived, answers, and gets on with queue pairs that wait for room or acknowledgements.
+  int pass();
+  int check_timers(std::int64_t now_ns);
+  // Nanoseconds until a timer fires; INT64_MAX: none runs.
+  [[nodiscard]] std::int64_t timer_limit_ns(std::int64_t now_ns) const;
+  // There is something to do that no descriptor tells of.
+  [[nodiscard]] bool work_waits() const;
+
+  // "RoCEv2 from 10.0.0.1 to 10.0.0.2, packets of 1024 bytes"
+  [[nodiscard]] std::string describe(const QueuePair& qp) const;
+
+  void on_packet(const roce::Arrival& arrival) override;
+
+ private:
+  friend struct PacketsTestPeer;
+
+  // packets.cpp
+  void list(QueuePair& qp);
+  [[nodiscard]] bool has_work(QueuePair& qp) const;
+  void drop(roce::Drop why) { ++counts_.drops[static_cast<std::size_t>(why)]; }
+  [[nodiscard]] roce::Headers reply_headers(const QueuePair& qp, wire::roce::Opcode opcode, std::uint32_t psn) const;
+  // Room for a packet, or null: the port is full for now.
+  [[nodiscard]] std::byte* open_packet(const roce::IpAddress& to, std::uint16_t source_port, std::size_t payload_bytes);
+  [[nodiscard]] std::byte* open_packet(const PacketState& state, std::size_t payload_bytes) {
+    return open_packet(state.path.to, state.source_port, payload_bytes);
+  }
+  void close_packet(std::byte* packet, std::size_t bytes);
+  void flush();
+
+  // packets_requester.cpp
+  int transmit(QueuePair& qp, int budget);
+  [[nodiscard]] bool start_next(QueuePair& qp);
+  [[nodiscard]] bool send_one(QueuePair& qp);
+  [[nodiscard]] bool decode_at(QueuePair& qp, std::uint64_t seq);
+  void seek(QueuePair& qp, std::uint32_t psn);
+  void acknowledge(QueuePair& qp, std::uint32_t end_psn);
+  void retry(QueuePair& qp, std::uint32_t psn);
+  void on_ack(QueuePair& qp, const roce::Packet& packet);
+  void on_nak(QueuePair& qp, const roce::Packet& packet);
+  void on_response(QueuePair& qp, const roce::Packet& packet);
+  void fail_at(QueuePair& qp, std::uint32_t psn, wire::mlx5::Syndrome syndrome, std::uint8_t vendor);
+  static void slow_down(PacketState& state);
+
+  // packets_datagram.cpp
+  [[nodiscard]] bool send_datagram(QueuePair& qp, const SendWork& work, std::uint32_t psn);
+  void on_datagram(QueuePair& qp, const roce::Packet& packet);
+
+  // packets_responder.cpp
+  void on_request(QueuePair& qp, const roce::Packet& packet);
+  void on_duplicate(QueuePair& qp, const roce::Packet& packet);
+  void on_payload(QueuePair& qp, const roce::Packet& packet);
+  void on_read(QueuePair& qp, const roce::Packet& packet);
+  void on_atomic(QueuePair& qp, const roce::Packet& packet);
+  [[nodiscard]] static bool fits_sequence(const PacketState& state, const wire::roce::Shape& shape);
+  [[nodiscard]] bool right_length(const QueuePair& qp, const roce::Packet& packet,
+                                  const wire::roce::Shape& shape) const;
+  [[nodiscard]] bool land(QueuePair& qp, const roce::Packet& packet);
+  void finish_message(QueuePair& qp, const roce::Packet& packet);
+  void refuse(QueuePair& qp, std::uint32_t psn, std::uint8_t syndrome, wire::mlx5::Syndrome for_receive);
+  void not_ready(QueuePair& qp, std::uint32_t psn);
+  void owe_ack(QueuePair& qp);
+  void queue_answer(QueuePair& qp, const PacketAnswer& answer);
+  void remember(QueuePair& qp, const PacketAnswer& answer, std::uint32_t packets);
+  int send_answers(QueuePair& qp, int budget);
+  [[nodiscard]] bool send_answer(QueuePair& qp, PacketAnswer& answer);
+  [[nodiscard]] bool send_response(QueuePair& qp, PacketAnswer& answer);
+
+  Engine& engine_;
+  std::unique_ptr<roce::Port> port_;
+  std::vector<QueuePair*> busy_;
+  std::size_t next_busy_ = 0;
+  std::vector<QueuePair*> ack_due_;
+  const roce::Arrival* arrival_ = nullptr;  // while on_packet runs
+  bool unflushed_ = false;
+  PacketCounts counts_;
+};
+
+}  // namespace strait::soft::nic
