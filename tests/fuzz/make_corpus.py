@@ -181,5 +181,79 @@ def wqe():
     }
 
 
-for seeds in (endpoint, values, options, ticket, rendezvous, wqe):
+def bth(opcode, pad=0, qpn=0x11, psn=3, flags=0x40, key=0xFFFF, ack=0x80):
+    return struct.pack(">BBHII", opcode, flags | pad << 4, key, qpn, ack << 24 | psn)
+
+
+RETH = struct.pack(">QII", 0x1000, 0x1234, 3)
+AETH = struct.pack(">I", 0x1F << 24 | 5)
+
+
+def packet():
+    def seed(body, shape=2):
+        return bytes([shape]) + body + bytes(4)
+
+    atomic = struct.pack(">QIQQ", 0x1000, 0x1234, 7, 8)
+    return {
+        "send-first": seed(bth(0x00) + b"s" * 256),
+        "send-only-imm": seed(bth(0x05, pad=3) + b"\1\2\3\4" + b"x" + bytes(3), 3),
+        "send-inval": seed(bth(0x17) + struct.pack(">I", 0x99)),
+        "write-only": bytes([4]) + bth(0x0A, pad=1) + RETH + b"xyz\0" + bytes.fromhex("fdd958cf"),
+        "write-only-imm": seed(bth(0x0B) + RETH + b"\1\2\3\4" + b"y" * 8, 6),
+        "read-request": seed(bth(0x0C) + RETH),
+        "read-response": seed(bth(0x10) + AETH + b"data", 7),
+        "ack": seed(bth(0x11, ack=0) + AETH),
+        "atomic-ack": seed(bth(0x12) + AETH + struct.pack(">Q", 42)),
+        "compare-swap": seed(bth(0x13) + atomic),
+        "uc-write": seed(bth(0x26) + RETH + b"u" * 64, 3),
+        "ud": seed(bth(0x64) + struct.pack(">II", 0x80010000, 0x77) + b"datagram", 3),
+        "cnp": seed(bth(0x81, flags=0, ack=0) + bytes(16), 0),
+        "version": seed(bth(0x04, flags=1)),
+        "key": seed(bth(0x04, key=0x1234)),
+        "pad-only": seed(bth(0x04, pad=3)),
+        "flush": seed(bth(0x1C) + bytes(20)),
+        "short": bytes([0]) + bth(0x04),
+    }
+
+
+def checksum(data):
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def frame():
+    me, other = bytes.fromhex("020000000001"), bytes.fromhex("020000000002")
+    v4 = [bytes([10, 0, 0, i]) for i in (2, 1)]
+    v6 = [bytes.fromhex("fd") + bytes(14) + bytes([i]) for i in (2, 1)]
+
+    def arp(operation, target):
+        return b"\xff" * 6 + other + struct.pack(">HHHBBH", 0x0806, 1, 0x0800, 6, 4, operation) + other + v4[1] + bytes(6) + target
+
+    def discovery(kind, source, target, option):
+        body = struct.pack(">BBHI", kind, 0, 0, 0) + target + bytes([option, 1]) + other
+        pseudo = source + target + struct.pack(">II", len(body), 58)
+        body = body[:2] + struct.pack(">H", checksum(pseudo + body)) + body[4:]
+        return me + other + b"\x86\xdd" + struct.pack(">IHBB", 6 << 28, len(body), 58, 255) + source + target + body
+
+    udp_body = bth(0x04) + bytes(4)
+    udp = struct.pack(">HHHH", 0xC0DE, 4791, 8 + len(udp_body), 0) + udp_body
+    ip = struct.pack(">BBHHHBBH", 0x45, 2, 20 + len(udp), 7, 0x4000, 64, 17, 0) + v4[1] + v4[0]
+    ip = ip[:10] + struct.pack(">H", checksum(ip)) + ip[12:]
+    return {
+        "arp-question": arp(1, v4[0]),
+        "arp-other": arp(1, v4[1]),
+        "arp-answer": arp(2, v4[0]),
+        "solicitation": discovery(135, v6[1], v6[0], 1),
+        "duplicate": discovery(135, bytes(16), v6[0], 14),
+        "advertisement": discovery(136, v6[1], v6[0], 2),
+        "ipv4": me + other + b"\x08\0" + ip + udp,
+        "ipv4-padded": me + other + b"\x08\0" + ip + udp + bytes(6),
+        "ipv6": me + other + b"\x86\xdd" + struct.pack(">IHBB", 6 << 28, len(udp), 17, 64) + v6[1] + v6[0] + udp,
+        "short": me + other,
+    }
+
+
+for seeds in (endpoint, values, options, ticket, rendezvous, wqe, packet, frame):
     write(seeds.__name__, seeds())

@@ -61,7 +61,7 @@ std::vector<Block> read_blocks(const std::string& path) {
 TEST(IpUdp, MakesTheHeadersOfPublishedPackets) {
   for (const auto& golden : kGoldenPackets) {
     const Bytes ip = from_hex(golden.hex);
-    const bool v4 = ip[0] >> 4 == std::byte{4};
+    const bool v4 = (ip[0] >> 4) == std::byte{4};
     const Flow flow = flow_of(ip);
     IpOptions options;
     options.traffic_class = v4 ? std::to_integer<std::uint8_t>(ip[1]) : std::uint8_t{0};

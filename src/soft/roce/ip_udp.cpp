@@ -46,7 +46,7 @@ std::size_t parse_v4(std::span<const std::byte>& packet, IpUdp& out) {
 }
 
 std::size_t parse_v6(std::span<const std::byte>& packet, IpUdp& out) {
-  if (packet.size() < kV6Bytes || packet[0] >> 4 != std::byte{6} || packet[6] != std::byte{kUdp}) return 0;
+  if (packet.size() < kV6Bytes || (packet[0] >> 4) != std::byte{6} || packet[6] != std::byte{kUdp}) return 0;
   const std::size_t total = kV6Bytes + get16(packet, 4);
   if (total > packet.size()) return 0;
   packet = packet.first(total);
@@ -54,7 +54,8 @@ std::size_t parse_v6(std::span<const std::byte>& packet, IpUdp& out) {
   out.ip_id = 0;
   std::memcpy(out.flow.source.gid.data(), packet.data() + 8, 16);
   std::memcpy(out.flow.destination.gid.data(), packet.data() + 24, 16);
-  return kV6Bytes;
+  // An IPv4 address in its mapped form has no business on the wire, and would pass here for the IPv4 host.
+  return out.flow.source.is_v4() || out.flow.destination.is_v4() ? 0 : kV6Bytes;
 }
 
 }  // namespace
@@ -120,7 +121,7 @@ std::size_t write_ip_udp(const Flow& flow, std::span<const std::byte> bth_to_icr
 
 bool parse_ip_udp(std::span<const std::byte> packet, IpUdp& out) {
   if (packet.empty()) return false;
-  const std::size_t ip_bytes = packet[0] >> 4 == std::byte{4} ? parse_v4(packet, out) : parse_v6(packet, out);
+  const std::size_t ip_bytes = (packet[0] >> 4) == std::byte{4} ? parse_v4(packet, out) : parse_v6(packet, out);
   if (ip_bytes == 0 || packet.size() < ip_bytes + kUdpBytes) return false;
   const auto udp = packet.subspan(ip_bytes);
   const std::size_t length = get16(udp, 4);

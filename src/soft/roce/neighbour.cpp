@@ -98,6 +98,7 @@ std::optional<NeighbourMessage> read_discovery(std::span<const std::byte> frame,
   if ((type != kSolicitation && type != kAdvertisement) || byte_at(body, 1) != 0) return {};
   if (pseudo_checksum(source, v6_at(ip, 24), kIcmp6, body, {}) != 0) return {};
   const IpAddress target = v6_at(body, 8);
+  if (source.is_v4() || target.is_v4()) return {};  // IPv4 has ARP
   NeighbourMessage out;
   out.sender = type == kSolicitation ? source : target;
   out.asks_for_me = type == kSolicitation && target == me;

@@ -49,7 +49,7 @@ inline std::uint32_t slow_crc32(std::span<const std::byte> bytes) {
 // The iCRC of a whole packet as it is on the wire, IP header to pad, by masking its bytes where they lie.
 inline std::uint32_t slow_icrc(Bytes ip_to_pad) {
   const auto ones = [&](std::size_t at) { ip_to_pad[at] = std::byte{0xff}; };
-  const bool v4 = ip_to_pad[0] >> 4 == std::byte{4};
+  const bool v4 = (ip_to_pad[0] >> 4) == std::byte{4};
   if (v4) {
     for (const std::size_t at : {1, 8, 10, 11}) ones(at);
   } else {
@@ -106,7 +106,7 @@ inline Flow flow_of(std::span<const std::byte> ip_packet) {
 }
 
 inline std::span<const std::byte> bth_of(std::span<const std::byte> ip_packet) {
-  return ip_packet.subspan((ip_packet[0] >> 4 == std::byte{4} ? 20U : 40U) + 8);
+  return ip_packet.subspan(((ip_packet[0] >> 4) == std::byte{4} ? 20U : 40U) + 8);
 }
 
 }  // namespace strait::soft::roce::testing
