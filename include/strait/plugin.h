@@ -133,7 +133,7 @@ typedef struct strait_nic_info {
   uint32_t software;
   uint32_t max_inline_bytes;
   uint32_t imports_fds; /* registers memory by file descriptor */
-  uint32_t reserved;
+  uint32_t has_packets; /* reaches other hosts */
 } strait_nic_info;
 
 /* Where a NIC can be found by another one: exchanged by the two ends before they connect. Opaque bytes. */

@@ -28,7 +28,18 @@ constexpr std::array kTable = {
               nullptr},
     OptionRow{"allow_staging", "0", flag, "Copy through host memory when a NIC cannot reach the memory itself.",
               nullptr},
-    OptionRow{"carrier", "auto", choice, "How the bytes of the software NIC reach a peer.", "auto|grant"},
+    OptionRow{"carrier", "auto", choice,
+              "How the bytes of the software NIC reach a peer: by shared memory on one host (grant), as RoCEv2 packets "
+              "(roce), or by whichever works.",
+              "auto|grant|roce"},
+    OptionRow{"roce_address", "auto", text,
+              "Address the software NIC's packets come from; auto: the one of `listen`, on loopback one of its own.",
+              nullptr},
+    OptionRow{"roce_mtu", "0", integer,
+              "Payload of one packet: 256, 512, 1024, 2048 or 4096 bytes; 0: the most the interface takes.", nullptr,
+              false, 0, 4096},
+    OptionRow{"capture", "", text,
+              "File for a capture of the software NIC's packets (pcapng, for Wireshark); empty: none.", nullptr},
     OptionRow{
         "cross_memory", "auto", choice,
         "Let the owner's engine copy large payloads with one system call (process_vm_readv) instead of through the "

@@ -138,6 +138,7 @@ class Core final : public rendezvous::Handler, public std::enable_shared_from_th
   [[nodiscard]] Status open_devices();
   [[nodiscard]] Status open_rail(const strait_nic_ops* ops, std::uint32_t index);
   [[nodiscard]] std::string soft_library_path() const;
+  [[nodiscard]] std::string soft_nic_config(std::uint32_t index) const;
   [[nodiscard]] Status register_local(strait_region& region, const buffer::Claim& claim);
   [[nodiscard]] Status register_remote(strait_region& region);
   [[nodiscard]] Result<rail::MemoryKey> register_part(const strait_region& region, Rail& rail, std::uint64_t offset,

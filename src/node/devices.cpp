@@ -4,6 +4,8 @@
 
 #include "node/core.hpp"
 #include "sys/beside.hpp"
+#include "sys/interfaces.hpp"
+#include "sys/socket.hpp"
 
 namespace strait::node {
 
@@ -26,6 +28,33 @@ Status pin_library(const std::string& path) {
 std::string Core::soft_library_path() const {
   const std::string& given = options_.text("soft_library");
   return given.empty() ? sys::beside_this_library("libstrait-soft.so.0") : given;
+}
+
+// What the software NIC is told. Packets need a socket: a Node that listens on loopback only is given one when it asks.
+std::string Core::soft_nic_config(std::uint32_t index) const {
+  const std::string& carrier = options_.text("carrier");
+  std::string config = fmt::format("name=strait{},cross_memory={},carrier={},mtu={}", index,
+                                   options_.text("cross_memory"), carrier, options_.integer("roce_mtu"));
+  std::string address = options_.text("roce_address");
+  if (address == "auto") {
+    const auto listen = sys::parse_endpoint(options_.text("listen"));
+    const std::string host = listen ? listen->host : "";
+    const bool loopback = host.starts_with("127.") || host == "::1" || host == "localhost";
+    const bool wildcard = host == "0.0.0.0" || host == "::";
+    if (!loopback && !wildcard) {
+      address = host;
+    } else if (wildcard) {
+      address = sys::first_address();
+    } else {
+      address = carrier == "roce" ? "loopback" : "";
+    }
+    if (address.empty() && carrier == "roce") address = "loopback";
+  }
+  if (carrier != "grant" && !address.empty()) config += ",address=" + address;
+  if (const std::string& capture = options_.text("capture"); !capture.empty()) {
+    config += ",capture=" + (index == 0 ? capture : fmt::format("{}.{}", capture, index));
+  }
+  return config;
 }
 
 Status Core::open_devices() {
@@ -64,8 +93,7 @@ Status Core::open_devices() {
 Status Core::open_rail(const strait_nic_ops* ops, std::uint32_t index) {
   if (index >= kMaxRails) return fail(Code::invalid, "option nics: this version drives at most {} NICs", kMaxRails);
   Rail rail;
-  STRAIT_TRY(rail.nic,
-             rail::Nic::open(ops, fmt::format("name=strait{},cross_memory={}", index, options_.text("cross_memory"))));
+  STRAIT_TRY(rail.nic, rail::Nic::open(ops, soft_nic_config(index)));
   rail.abilities.name = rail.nic->name();
   rail.abilities.imports_fds = rail.nic->info().imports_fds != 0;
   const rail::Nic* nic = rail.nic.get();
@@ -112,6 +140,7 @@ plan::Plan Core::plan_for(const buffer::Claim& claim) const {
     nic.name = rail.nic->name();
     nic.software = rail.nic->info().software != 0;
     nic.imports_fds = rail.abilities.imports_fds;
+    nic.has_packets = rail.nic->info().has_packets != 0;
     nics.push_back(std::move(nic));
   }
   plan::Peer peer;

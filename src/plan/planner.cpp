@@ -57,7 +57,7 @@ Way by_copy(const Source& source, const Nic& nic, const Peer& peer, const Policy
     settle(way, Verdict::no, reached.why_not);
   } else if (peer.reach == Reach::other_host) {
     settle(way, Verdict::no, "the peer is on another host");
-  } else if (forced_off(way, policy, Carrier::grant, "packets")) {
+  } else if (forced_off(way, policy, Carrier::grant, "roce")) {
   } else if (reached.by_port && peer.reach != Reach::same_process) {
     settle(way, Verdict::no,
            fmt::format("{} memory is reached through a port, which only its own process can call", source.name));
@@ -86,7 +86,7 @@ Way by_ring(const Source& source, const Nic& nic, const Peer& peer, const Policy
     settle(way, Verdict::no, reached.why_not);
   } else if (peer.reach == Reach::other_host) {
     settle(way, Verdict::no, "the peer is on another host");
-  } else if (!forced_off(way, policy, Carrier::grant, "packets")) {
+  } else if (!forced_off(way, policy, Carrier::grant, "roce")) {
     settle(way, Verdict::yes,
            fmt::format("{} reaches {} memory as {}; small operations always go this way", nic.name, source.name,
                        reached.how));
@@ -104,7 +104,7 @@ Way by_packets(const Source& source, const Nic& nic, const Peer& peer, const Pol
           {},
           {}};
   if (!nic.has_packets && (peer.reach == Reach::other_host || policy.carrier == Carrier::packets)) {
-    settle(way, Verdict::no, "this version has no packet carrier");
+    settle(way, Verdict::no, fmt::format("{} has no port for packets", nic.name));
   } else if (!reached.possible) {
     settle(way, Verdict::no, reached.why_not);
   } else if (forced_off(way, policy, Carrier::packets, "grant")) {
@@ -154,8 +154,8 @@ Way staged(const Source& source, std::span<const Nic> nics, const Peer& peer, co
 Result<Carrier> parse_carrier(std::string_view text) {
   if (text == "auto") return Carrier::any;
   if (text == "grant") return Carrier::grant;
-  if (text == "packets") return Carrier::packets;
-  return fail(Code::invalid, "\"{}\" is not a carrier: auto, grant or packets", text);
+  if (text == "roce") return Carrier::packets;
+  return fail(Code::invalid, "\"{}\" is not a carrier: auto, grant or roce", text);
 }
 
 Plan make_plan(const Source& source, std::span<const Nic> nics, const Peer& peer, const Policy& policy,
@@ -197,7 +197,7 @@ const char* kind_name(Kind kind) {
   switch (kind) {
     case Kind::copy: return "copy";
     case Kind::ring: return "ring";
-    case Kind::packets: return "packets";
+    case Kind::packets: return "roce";
     case Kind::staged: return "staged";
   }
   return "unknown";

@@ -45,7 +45,7 @@ struct Peer {
 };
 
 enum class Carrier { any, grant, packets };
-// "auto", "grant", "packets": the option `carrier`.
+// "auto", "grant", "roce": the option `carrier`.
 [[nodiscard]] Result<Carrier> parse_carrier(std::string_view text);
 
 struct Policy {
@@ -93,7 +93,7 @@ struct Plan {
                              const Costs& costs = {});
 
 [[nodiscard]] const char* verdict_name(Verdict verdict);
-[[nodiscard]] const char* kind_name(Kind kind);  // "copy", "ring", "packets", "staged"
+[[nodiscard]] const char* kind_name(Kind kind);  // "copy", "ring", "roce", "staged"
 
 // As `strait explain` shows it: lines of at most 80 columns, each ended by a newline.
 [[nodiscard]] std::string to_text(const Plan& plan);

@@ -61,7 +61,7 @@ TEST(Planner, AnotherHostHasNoWayYet) {
   EXPECT_FALSE(plan.chosen);
   EXPECT_EQ(reason(plan, Kind::copy), "no: the peer is on another host");
   EXPECT_EQ(reason(plan, Kind::ring), "no: the peer is on another host");
-  EXPECT_EQ(reason(plan, Kind::packets), "no: this version has no packet carrier");
+  EXPECT_EQ(reason(plan, Kind::packets), "no: strait0 has no port for packets");
   EXPECT_EQ(reason(plan, Kind::staged), "no: no carrier reaches the peer");
   const auto way = plan.way();
   ASSERT_FALSE(way);
@@ -108,13 +108,13 @@ TEST(Planner, ForcedCarrier) {
   EXPECT_EQ(make_plan(kSoft, kNic, kNear, {.carrier = Carrier::grant}).way()->kind, Kind::copy);
   const Plan packets = make_plan(kSoft, kNic, kNear, {.carrier = Carrier::packets});
   EXPECT_FALSE(packets.chosen);
-  EXPECT_EQ(reason(packets, Kind::copy), "no: carrier=packets was asked for");
-  EXPECT_EQ(reason(packets, Kind::ring), "no: carrier=packets was asked for");
-  EXPECT_EQ(reason(packets, Kind::packets), "no: this version has no packet carrier");
+  EXPECT_EQ(reason(packets, Kind::copy), "no: carrier=roce was asked for");
+  EXPECT_EQ(reason(packets, Kind::ring), "no: carrier=roce was asked for");
+  EXPECT_EQ(reason(packets, Kind::packets), "no: strait0 has no port for packets");
   EXPECT_EQ(parse_carrier("auto").value(), Carrier::any);
   EXPECT_EQ(parse_carrier("grant").value(), Carrier::grant);
-  EXPECT_EQ(parse_carrier("packets").value(), Carrier::packets);
-  EXPECT_EQ(parse_carrier("pigeon").error().text, "\"pigeon\" is not a carrier: auto, grant or packets");
+  EXPECT_EQ(parse_carrier("roce").value(), Carrier::packets);
+  EXPECT_EQ(parse_carrier("pigeon").error().text, "\"pigeon\" is not a carrier: auto, grant or roce");
 }
 
 TEST(Planner, SeveralNicsTheFirstThatCan) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/interfaces.hpp"
 
+#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -64,6 +65,32 @@ bool is_own_address(const IpBytes& address) {
   if (is_loopback_v4(address)) return true;
   const auto name = name_of(address);
   return name && !name->empty();
+}
+
+std::string first_address() {
+  ifaddrs* raw = nullptr;
+  if (::getifaddrs(&raw) != 0) return {};
+  const std::unique_ptr<ifaddrs, FreeInterfaces> list(raw);
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
+      if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != family) continue;
+      if ((entry->ifa_flags & IFF_LOOPBACK) != 0 || (entry->ifa_flags & IFF_UP) == 0) continue;
+      char text[INET6_ADDRSTRLEN] = {};
+      if (family == AF_INET) {
+        sockaddr_in in{};
+        std::memcpy(&in, entry->ifa_addr, sizeof in);
+        ::inet_ntop(family, &in.sin_addr, text, sizeof text);
+      } else {
+        sockaddr_in6 in6{};
+        std::memcpy(&in6, entry->ifa_addr, sizeof in6);
+        if (IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr))
+          continue;  // needs an interface with it, which addresses do not carry
+        ::inet_ntop(family, &in6.sin6_addr, text, sizeof text);
+      }
+      return text;
+    }
+  }
+  return {};
 }
 
 Result<Interface> interface_of(const IpBytes& address) {

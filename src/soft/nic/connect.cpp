@@ -96,21 +96,25 @@ void Engine::drop_dead_links() {
 Status Engine::connect_qp(std::uint32_t qpn, const strait_nic_connect_request& request) {
   Address to{};
   std::memcpy(&to, request.remote.bytes, sizeof to);
-  if (to.magic != kAddressMagic || to.version != 1) {
+  if (to.magic != kAddressMagic || to.version != kAddressVersion) {
     return fail(Code::unsupported, "the peer's NIC address is not that of a software NIC of this version");
-  }
-  if (to.host != this_host()) {
-    return fail(Code::unsupported,
-                "the peer is on another host, and this version of the software NIC has no packets yet");
   }
   std::unique_lock lock(mutex_);
   QueuePair* qp = find_qp(qpn);
   if (qp == nullptr) return fail(Code::invalid, "no queue pair has the number {:#x}", qpn);
   if (qp->state != QpState::init) return fail(Code::invalid, "queue pair {:#x} was connected before", qpn);
-  STRAIT_TRY(Link * link, link_to(to, sys::Deadline::after_ns(request.deadline_ns), lock));
+  if (config_.carrier == Carrier::packets) return connect_over_packets(*qp, to, request, "asked for by option carrier");
+  if (to.wants_packets != 0) return connect_over_packets(*qp, to, request, "asked for by the peer");
+  if (to.host != this_host()) return connect_over_packets(*qp, to, request, "the peer is on another host");
+  auto link = link_to(to, sys::Deadline::after_ns(request.deadline_ns), lock);
   qp = find_qp(qpn);  // the lock was let go meanwhile
   if (qp == nullptr) return fail(Code::gone, "queue pair {:#x} was destroyed while it was being connected", qpn);
-  qp->link = link;
+  if (!link) {
+    // Refused on one side is refused on the other, so both come here.
+    if (link.error().code != Code::denied || !packets_ || to.packet_bytes == 0) return std::move(link).error();
+    return connect_over_packets(*qp, to, request, "no ring grant: " + link.error().text);
+  }
+  qp->link = *link;
   qp->remote_qpn = request.remote_qpn;
   qp->answer_limit_ns = request.ack_timeout_ns * (std::int64_t{request.retries} + 1);
   qp->rnr_retries = request.rnr_retries;

@@ -48,26 +48,13 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineConfig& config) {
   engine->next_timer_ns_ = INT64_MAX;
   engine->qps_.resize(1);  // queue pair 0 does not exist
   engine->qp_generation_.resize(1);
+  if (!config.packet_address.empty()) STRAIT_CHECK(engine->open_port());
   return engine;
 }
 
 Engine::~Engine() {
   // In a child of fork the doorbell page was never there: its addresses may belong to somebody else by now.
   if (mark_.in_child()) doorbells_.release();
-}
-
-Status Engine::attach_port(std::unique_ptr<roce::Port> port) {
-  const std::scoped_lock lock(mutex_);
-  if (port->fd() >= 0) STRAIT_CHECK(poller_.add(port->fd()));
-  packets_ = std::make_unique<Packets>(*this, std::move(port));
-  return {};
-}
-
-strait_nic_address Engine::address() const {
-  const Address mine{kAddressMagic, 1, id_, this_host(), {}};
-  strait_nic_address out{};
-  std::memcpy(out.bytes, &mine, sizeof mine);
-  return out;
 }
 
 // ---- Objects --------------------------------------------------------------------------------------------------------
@@ -181,17 +168,18 @@ Status Engine::check_queue_request(const strait_nic_qp_request& request) {
 Result<strait_nic_qp> Engine::create_qp(const strait_nic_qp_request& request) {
   const std::scoped_lock lock(mutex_);
   STRAIT_CHECK(check_queue_request(request));
-  std::uint32_t index = 1;
-  while (index < qps_.size() && qps_[index] != nullptr) ++index;
-  if (index >= kMaxQueuePairs)
-    return fail(Code::limit, "the software NIC has {} queue pairs, its maximum", kMaxQueuePairs - 1);
-  if (index == qps_.size()) {
-    qps_.emplace_back();
-    qp_generation_.push_back(0);
+  std::uint32_t index = next_qp_;
+  const auto taken = [&] { return index == 0 || (index < qps_.size() && qps_[index] != nullptr); };
+  for (std::uint32_t tries = 0; taken() && tries < kMaxQueuePairs; ++tries) index = (index + 1) % kMaxQueuePairs;
+  if (taken()) return fail(Code::limit, "the software NIC has {} queue pairs, its maximum", kMaxQueuePairs - 1);
+  if (index >= qps_.size()) {
+    qps_.resize(index + 1);
+    qp_generation_.resize(index + 1);
   }
+  next_qp_ = (index + 1) % kMaxQueuePairs;
   auto qp = std::make_unique<QueuePair>();
-  // The generation makes a number rest before it names another queue pair.
-  qp->qpn = std::uint32_t{++qp_generation_[index]} << 16 | index;
+  const std::uint8_t top = qpn_range_ != 0 ? qpn_range_ : ++qp_generation_[index];
+  qp->qpn = std::uint32_t{top} << 16 | index;
   qp->pd = request.pd;
   qp->user_index = request.user_index & m::kMaxQpn;
   qp->access = request.access;

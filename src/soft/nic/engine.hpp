@@ -6,6 +6,7 @@
 //
 //   engine.cpp     objects, passes, sleeping          requester.cpp  send queue -> messages, answers -> completions
 //   connect.cpp    links to other engines             responder.cpp  messages -> memory, answers
+//   carrier.cpp    grant or packets                   packets*.cpp   RoCEv2
 //   loans.cpp      memory that peers may map          small_write.cpp  the shortest way through both
 #pragma once
 
@@ -32,9 +33,19 @@ namespace strait::soft::nic {
 
 inline constexpr std::uint32_t kMaxQueuePairs = 1u << 16;
 
+enum class Carrier : std::uint8_t {
+  any,      // the ring grant where it works, packets otherwise
+  grant,    // the ring grant or nothing
+  packets,  // packets, also between processes of one host
+};
+
 struct EngineConfig {
   std::string name = "strait0";
   bool cross_copies = true;
+  Carrier carrier = Carrier::any;
+  std::string packet_address;      // of this host, for RoCEv2; "loopback": one in 127/8 of its own; empty: no packets
+  std::uint32_t packet_bytes = 0;  // path MTU; 0: the largest that fits
+  std::string capture;             // file for a pcapng capture; empty: none
   const sys::Calls* calls = &sys::real_calls();
 };
 
@@ -51,7 +62,7 @@ class Engine {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Engine>> open(const EngineConfig& config);
   // Gives it a port for packets, before any queue pair is connected.
-  [[nodiscard]] Status attach_port(std::unique_ptr<roce::Port> port);
+  [[nodiscard]] Status attach_port(std::unique_ptr<roce::Port> port, std::uint8_t qpn_range = 0);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -78,6 +89,8 @@ class Engine {
 
   [[nodiscard]] const EngineConfig& config() const { return config_; }
   [[nodiscard]] strait_nic_address address() const;
+  // Of the port for packets; empty: there is none.
+  [[nodiscard]] std::string packet_address() const { return packets_ ? packets_->port().address().text() : ""; }
   [[nodiscard]] std::string counters_text();
   [[nodiscard]] EngineCounts counts();
 
@@ -104,6 +117,13 @@ class Engine {
   [[nodiscard]] std::int64_t sleep_limit_ns();
   [[nodiscard]] Status check_queue_request(const strait_nic_qp_request& request);
   void forget_qp(QueuePair& qp);
+
+  // carrier.cpp
+  [[nodiscard]] Status open_port();
+  [[nodiscard]] PacketPath path_to(const QueuePair& qp, const Address& to,
+                                   const strait_nic_connect_request& request) const;
+  [[nodiscard]] Status connect_over_packets(QueuePair& qp, const Address& to, const strait_nic_connect_request& request,
+                                            std::string reason);
 
   // connect.cpp
   [[nodiscard]] Result<Link*> link_to(const Address& to, sys::Deadline deadline, std::unique_lock<SpinLock>& lock);
@@ -215,6 +235,8 @@ class Engine {
   std::uint32_t next_cqn_ = 1;
   std::vector<std::unique_ptr<QueuePair>> qps_;  // index = low 16 bits of the qpn
   std::vector<std::uint8_t> qp_generation_;
+  std::uint8_t qpn_range_ = 0;  // top byte of every queue pair's number; 0: the generation
+  std::uint32_t next_qp_ = 1;   // numbers rest before they name another queue pair
   std::vector<QueuePair*> active_;
   std::vector<std::unique_ptr<Link>> links_;
   std::vector<QueuePair*> ack_due_;

@@ -32,9 +32,13 @@ struct Address {
   std::uint32_t version;
   EngineId engine;
   std::uint64_t host;  // of the running kernel: engines with different ones cannot share memory
-  std::uint8_t reserved[32];
+  std::array<std::uint8_t, 16> gid;
+  std::uint16_t packet_bytes;  // largest path MTU; 0: it has no port for packets
+  std::uint8_t wants_packets;  // even on one host
+  std::uint8_t reserved[13];
 };
 static_assert(sizeof(Address) == 64);
+inline constexpr std::uint32_t kAddressVersion = 2;
 inline constexpr std::uint32_t kAddressMagic = 0x534e4943;  // "CINS"
 
 [[nodiscard]] std::string socket_name(const EngineId& engine);

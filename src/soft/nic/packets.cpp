@@ -12,6 +12,7 @@ namespace r = wire::roce;
 
 namespace {
 constexpr int kReceivePerPass = 256;
+constexpr unsigned kIdlePasses = 256;
 constexpr int kBurst = 64;  // packets of one queue pair before the next has its turn
 constexpr std::size_t kQueuesPerPass = 64;
 constexpr std::uint32_t kWindowBytes = 256 * 1024;  // what an ordinary socket buffer holds
@@ -45,6 +46,7 @@ Status Packets::connect(QueuePair& qp, const PacketPath& path) {
   qp.remote_qpn = path.remote_qpn;
   qp.rnr_retries = path.rnr_retries;
   qp.state = QpState::ready;
+  ++connected_;
   return {};
 }
 
@@ -58,6 +60,7 @@ void Packets::forget(QueuePair& qp) {
   }
   std::erase(busy_, &qp);
   std::erase(ack_due_, &qp);
+  --connected_;
 }
 
 void Packets::list(QueuePair& qp) {
@@ -86,6 +89,8 @@ int Packets::serve(QueuePair& qp) {
 }
 
 int Packets::pass() {
+  // Nobody to receive for: strangers are counted now and then.
+  if (connected_ == 0 && ++idle_passes_ % kIdlePasses != 0) return 0;
   int done = port_->receive(*this, kReceivePerPass);
   for (QueuePair* qp : ack_due_) {
     if (!qp->packets->ack_due) continue;
@@ -177,8 +182,15 @@ std::int64_t Packets::timer_limit_ns(std::int64_t now_ns) const {
 std::string Packets::describe(const QueuePair& qp) const {
   const PacketPath& path = qp.packets->path;
   if (path.transport == r::Transport::ud) return fmt::format("RoCEv2 datagrams from {}", port_->address().text());
-  return fmt::format("RoCEv2 from {} to {}, packets of {} bytes", port_->address().text(), path.to.text(),
-                     path.pmtu_bytes);
+  const std::string& reason = qp.packets->reason;
+  return fmt::format("RoCEv2 from {} to {}, packets of {} bytes{}", port_->address().text(), path.to.text(),
+                     path.pmtu_bytes, reason.empty() ? "" : fmt::format(" ({})", reason));
+}
+
+Status Packets::capture_to(const std::string& file) {
+  STRAIT_TRY(roce::Capture capture, roce::Capture::open(file));
+  capture_ = std::make_unique<roce::Capture>(std::move(capture));
+  return {};
 }
 
 bool Packets::work_waits() const {

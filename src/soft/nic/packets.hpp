@@ -18,6 +18,7 @@
 
 #include "soft/nic/decode.hpp"
 #include "soft/nic/memory.hpp"
+#include "soft/roce/capture.hpp"
 #include "soft/roce/packet.hpp"
 #include "soft/roce/port.hpp"
 
@@ -76,6 +77,7 @@ struct Replay {
 // A queue pair's state on this carrier; the rest is in QueuePair.
 struct PacketState {
   PacketPath path;
+  std::string reason;  // why packets, for people
   std::uint16_t source_port = 0;
 
   // Requester. Packets [una, sent_end) are on their way; the cursor is what goes next, and goes back after a loss.
@@ -130,6 +132,8 @@ class Packets final : public roce::Sink {
 
   [[nodiscard]] roce::Port& port() { return *port_; }
   [[nodiscard]] const PacketCounts& counts() const { return counts_; }
+  // Everything that is sent and received from now on is written to a pcapng file.
+  [[nodiscard]] Status capture_to(const std::string& file);
 
   [[nodiscard]] Status connect(QueuePair& qp, const PacketPath& path);
   void forget(QueuePair& qp);
@@ -209,6 +213,9 @@ class Packets final : public roce::Sink {
   std::vector<QueuePair*> ack_due_;
   const roce::Arrival* arrival_ = nullptr;  // while on_packet runs
   bool unflushed_ = false;
+  std::size_t connected_ = 0;
+  unsigned idle_passes_ = 0;
+  std::unique_ptr<roce::Capture> capture_;
   PacketCounts counts_;
 };
 

@@ -57,7 +57,7 @@ void put_text(std::string_view text, char* out, std::size_t capacity) {
   out[n] = '\0';
 }
 
-// "name=strait0,cross_memory=auto"
+// "name=strait0,cross_memory=auto,carrier=auto,address=loopback,mtu=4096,capture=FILE"
 Result<EngineConfig> parse_config(std::string_view text) {
   EngineConfig config;
   while (!text.empty()) {
@@ -71,8 +71,19 @@ Result<EngineConfig> parse_config(std::string_view text) {
       config.name = value;
     } else if (name == "cross_memory" && (value == "auto" || value == "off")) {
       config.cross_copies = value == "auto";
+    } else if (name == "carrier" && (value == "auto" || value == "grant" || value == "roce")) {
+      config.carrier = value == "grant" ? Carrier::grant : value == "roce" ? Carrier::packets : Carrier::any;
+    } else if (name == "address") {
+      config.packet_address = value;
+    } else if (name == "mtu" &&
+               std::from_chars(value.data(), value.data() + value.size(), config.packet_bytes).ec == std::errc()) {
+    } else if (name == "capture") {
+      config.capture = value;
     } else {
-      return fail(Code::invalid, "the software NIC does not know \"{}\" (name=..., cross_memory=auto|off)", pair);
+      return fail(Code::invalid,
+                  "the software NIC does not know \"{}\" (name=..., cross_memory=auto|off, carrier=auto|grant|roce, "
+                  "address=..., mtu=..., capture=...)",
+                  pair);
     }
   }
   return config;
@@ -96,8 +107,12 @@ void nic_close(strait_nic* nic) {
 std::int32_t nic_info(strait_nic* nic, strait_nic_info* out) {
   *out = {};
   put_text(engine_of(nic).config().name, out->name, sizeof out->name);
-  put_text("software ConnectX, mlx5 rings, ring grants on this host", out->description, sizeof out->description);
-  put_text("this host", out->address_text, sizeof out->address_text);
+  const std::string packets = engine_of(nic).packet_address();
+  put_text(packets.empty() ? "software ConnectX, mlx5 rings, ring grants on this host"
+                           : "software ConnectX, mlx5 rings, ring grants on this host, RoCEv2 packets",
+           out->description, sizeof out->description);
+  put_text(packets.empty() ? "this host" : packets, out->address_text, sizeof out->address_text);
+  out->has_packets = packets.empty() ? 0 : 1;
   out->software = 1;
   out->max_inline_bytes = 512;
   out->imports_fds = 1;
