@@ -71,7 +71,7 @@ LocalDatagram::LocalDatagram(LocalDatagram&& other) noexcept
     : fd_(std::move(other.fd_)), path_(std::exchange(other.path_, {})) {}
 
 LocalDatagram::~LocalDatagram() {
-  if (!path_.empty()) (void)::unlink(path_.c_str());
+  if (!path_.empty() && fd_.valid()) (void)::unlink(path_.c_str());
 }
 
 int LocalDatagram::send(const LocalName& to, std::span<const std::byte> head, std::span<const std::byte> body) const {

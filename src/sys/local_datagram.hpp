@@ -12,7 +12,7 @@
 
 #include "base/error.hpp"
 #include "sys/calls.hpp"
-#include "sys/fd.hpp"
+#include "sys/fork.hpp"
 
 namespace strait::sys {
 
@@ -27,7 +27,7 @@ class LocalDatagram {
   [[nodiscard]] static Result<LocalDatagram> bind(const LocalName& name, const Calls& calls = real_calls());
   LocalDatagram(LocalDatagram&& other) noexcept;
   LocalDatagram& operator=(LocalDatagram&&) = delete;
-  ~LocalDatagram();  // removes its path
+  ~LocalDatagram();  // removes its path; not in a forked child, which has no part in it
 
   [[nodiscard]] int fd() const { return fd_.get(); }
 
@@ -44,7 +44,7 @@ class LocalDatagram {
 
  private:
   LocalDatagram(Fd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
-  Fd fd_;
+  ProcessFd fd_;      // a forked child's copy would keep the name taken
   std::string path_;  // to be removed; empty for an abstract name
 };
 

@@ -11,7 +11,7 @@
 
 #include "base/error.hpp"
 #include "sys/calls.hpp"
-#include "sys/fd.hpp"
+#include "sys/fork.hpp"
 #include "sys/interfaces.hpp"
 
 namespace strait::sys {
@@ -73,7 +73,7 @@ class UdpSocket {
  private:
   struct Arrays;
   UdpSocket(Fd fd, const UdpSettings& settings, unsigned scope);
-  Fd fd_;
+  ProcessFd fd_;  // a forked child's copy would go on taking packets from those who share the port
   IpBytes address_{};
   unsigned scope_ = 0;  // interface index of link-local addresses
   bool v4_ = false;

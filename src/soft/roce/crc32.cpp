@@ -13,7 +13,6 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
-#include <arm_acle.h>
 #include <sys/auxv.h>
 #endif
 
@@ -224,17 +223,20 @@ bool has_wide() {
 
 // ---- the CRC instructions of arm64 ---------------------------------------------------------------------------------
 
+// Not <arm_acle.h>: it has the functions only when the whole file is compiled for CPUs that have the instructions.
 #if defined(__clang__)
 #define STRAIT_CRC __attribute__((target("crc")))
+#define STRAIT_CRC32X __builtin_arm_crc32d
 #else
 #define STRAIT_CRC __attribute__((target("+crc")))
+#define STRAIT_CRC32X __builtin_aarch64_crc32x
 #endif
 
 STRAIT_CRC std::uint32_t clmul_update(std::uint32_t state, const std::byte* at, std::size_t count) {
   for (; count >= 8; count -= 8, at += 8) {
     std::uint64_t word;
     std::memcpy(&word, at, 8);
-    state = __builtin_aarch64_crc32x(state, word);
+    state = STRAIT_CRC32X(state, word);
   }
   return table_update(state, at, count);
 }

@@ -75,7 +75,8 @@ TEST(Crc32, AgreesWithTheSecondImplementationAtEveryLengthAndAlignment) {
     SCOPED_TRACE(crc_path_name(path));
     const Bytes memory = random_bytes(400, 1);
     for (std::size_t length = 0; length <= 300; ++length) {
-      for (const std::size_t from : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 31, 33, 63}) {
+      for (const unsigned from :
+           {0U, 1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 9U, 10U, 11U, 12U, 13U, 14U, 15U, 31U, 33U, 63U}) {
         const auto bytes = std::span(memory).subspan(from, length);
         ASSERT_EQ(~crc32_update(0xffffffff, bytes, path), slow_crc32(bytes)) << length << " bytes from " << from;
       }

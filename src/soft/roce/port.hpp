@@ -57,7 +57,8 @@ class Port {
   // at all are counted and gone, as on any network; an error says that the port itself is broken.
   [[nodiscard]] virtual Status flush() = 0;
 
-  // Hands at most `most` packets to the sink; returns how many. The sink may call begin() and commit().
+  // Hands at most `most` packets to the sink; returns how many. The sink may call begin() and commit(). When the answer
+  // is `most` there may be more, already out of the socket, that fd() does not show: call again before waiting on it.
   virtual int receive(Sink& sink, int most) = 0;
   // Readable when receive() has something to do; -1 when there is nothing to wait on.
   [[nodiscard]] virtual int fd() const = 0;

@@ -51,10 +51,10 @@ inline std::uint32_t slow_icrc(Bytes ip_to_pad) {
   const auto ones = [&](std::size_t at) { ip_to_pad[at] = std::byte{0xff}; };
   const bool v4 = (ip_to_pad[0] >> 4) == std::byte{4};
   if (v4) {
-    for (const std::size_t at : {1, 8, 10, 11}) ones(at);
+    for (const std::size_t at : {1U, 8U, 10U, 11U}) ones(at);
   } else {
     ip_to_pad[0] |= std::byte{0x0f};
-    for (const std::size_t at : {1, 2, 3, 7}) ones(at);
+    for (const std::size_t at : {1U, 2U, 3U, 7U}) ones(at);
   }
   const std::size_t udp = v4 ? 20 : 40;
   for (const std::size_t at : {udp + 6, udp + 7, udp + 8 + 4}) ones(at);

@@ -275,6 +275,41 @@ TEST(UdpPort, TwoProcessesShareAnAddress) {
   EXPECT_EQ(mine->counters().forwarded + they_forwarded, 64U);
 }
 
+// A child that the application forked for something else lives on after the port has gone: neither the range nor the
+// kernel's choice among the sockets of the address may depend on it.
+TEST(UdpPort, ForkedChildHoldsNothing) {
+  UdpPortSettings settings;
+  settings.address = own_address(14);
+  settings.qpn_range = 77;
+  auto port = UdpPort::open(settings).value();
+  const Pipe runs;
+  const Pipe stop;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    (void)!::write(runs.ends[1], "r", 1);
+    char end = 0;
+    ::_exit(::read(stop.ends[0], &end, 1) == 1 ? 0 : 1);
+  }
+  // It closes its copies when it first runs.
+  char running = 0;
+  ASSERT_EQ(::read(runs.ends[0], &running, 1), 1);
+  port.reset();
+  const auto again = UdpPort::open(settings);
+  EXPECT_TRUE(again);
+  if (again) {
+    for (std::uint32_t psn = 0; psn < 20; ++psn) ASSERT_TRUE(send_one(**again, settings.address, 77U << 16, psn, 8));
+    ASSERT_TRUE((*again)->flush());
+    Collector got;
+    receive_count(**again, got, 20);
+    EXPECT_EQ(got.packets.size(), 20U);
+  }
+  ASSERT_EQ(::write(stop.ends[1], "x", 1), 1);
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "it lived all the time";
+}
+
 // A stranger on the host may write to the claim's name, but not say who sent a packet unless it is the same user.
 TEST(UdpPort, GarbageOnTheClaimIsCounted) {
   const auto port = open_port(own_address(13));
