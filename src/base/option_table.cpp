@@ -40,6 +40,8 @@ constexpr std::array kTable = {
               false, 0, 4096},
     OptionRow{"capture", "", text,
               "File for a capture of the software NIC's packets (pcapng, for Wireshark); empty: none.", nullptr},
+    OptionRow{"faults", "", text,
+              "What the software NIC does wrong on purpose, for example drop=2%,dup=1%,reorder=1%,seed=7.", nullptr},
     OptionRow{
         "cross_memory", "auto", choice,
         "Let the owner's engine copy large payloads with one system call (process_vm_readv) instead of through the "

@@ -54,6 +54,10 @@ std::string Core::soft_nic_config(std::uint32_t index) const {
   if (const std::string& capture = options_.text("capture"); !capture.empty()) {
     config += ",capture=" + (index == 0 ? capture : fmt::format("{}.{}", capture, index));
   }
+  if (std::string faults = options_.text("faults"); !faults.empty()) {
+    std::replace(faults.begin(), faults.end(), ',', ';');
+    config += ",faults=" + faults;
+  }
   return config;
 }
 

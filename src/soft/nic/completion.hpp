@@ -35,6 +35,7 @@ class CompletionQueue {
   [[nodiscard]] bool write_success(std::uint32_t qpn, std::uint32_t user_index, wire::mlx5::Opcode opcode,
                                    std::uint16_t wqe_counter, std::uint32_t byte_count);
   [[nodiscard]] bool overrun() const { return overrun_; }
+  void overrun_now() { overrun_ = true; }  // as if every entry were unconsumed
   [[nodiscard]] std::uint32_t number() const { return number_; }
 
   std::uint32_t users = 0;  // queue pairs that complete here

@@ -44,7 +44,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineConfig& config) {
              sys::map_anonymous(std::size_t{kMaxQueuePairs} * 64, sys::Protect::read_write, nullptr, *config.calls));
   sys::keep_from_children(engine->doorbells_);
   engine->barriers_ = sys::register_for_barriers();
-  engine->now_ns_ = sys::now_ns();
+  engine->now_ns_ = engine->opened_ns_ = sys::now_ns();
   engine->next_timer_ns_ = INT64_MAX;
   engine->qps_.resize(1);  // queue pair 0 does not exist
   engine->qp_generation_.resize(1);
@@ -243,8 +243,24 @@ void Engine::forget_qp(QueuePair& qp) {
 
 // ---- Passes ---------------------------------------------------------------------------------------------------------
 
+// What the plan of faults has in store for a work request, and for a receive that is wanted.
+bool Engine::fails_on_purpose(QueuePair& qp, DecodeFault& fault) {
+  if (!faults() || !faults()->on_work(qp.flow(), qp.work_rolls++)) return false;
+  ++counts_.faults_injected;
+  fault = {static_cast<m::Syndrome>(faults()->error_syndrome), "asked for by option faults", 0};
+  return true;
+}
+
+bool Engine::overlooks_receive(QueuePair& qp) {
+  if (!faults() || !faults()->on_receive(qp.flow(), qp.receive_rolls++)) return false;
+  ++counts_.faults_injected;
+  return true;
+}
+
 int Engine::pass(std::uint32_t qpn_hint) {
   ++counts_.passes;
+  if (faults() && faults()->stalled(sys::now_ns() - opened_ns_)) [[unlikely]]
+    return 0;
   if (sleeping_) wake_up();
   int done = 0;
   if (qpn_hint != 0) {

@@ -14,11 +14,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/fault_plan.hpp"
 #include "base/spin_lock.hpp"
 #include "soft/nic/link.hpp"
 #include "soft/nic/memory.hpp"
@@ -43,9 +45,10 @@ struct EngineConfig {
   std::string name = "strait0";
   bool cross_copies = true;
   Carrier carrier = Carrier::any;
-  std::string packet_address;      // of this host, for RoCEv2; "loopback": one in 127/8 of its own; empty: no packets
-  std::uint32_t packet_bytes = 0;  // path MTU; 0: the largest that fits
-  std::string capture;             // file for a pcapng capture; empty: none
+  std::string packet_address;       // of this host, for RoCEv2; "loopback": one in 127/8 of its own; empty: no packets
+  std::uint32_t packet_bytes = 0;   // path MTU; 0: the largest that fits
+  std::string capture;              // file for a pcapng capture; empty: none
+  std::optional<FaultPlan> faults;  // what to do wrong
   const sys::Calls* calls = &sys::real_calls();
 };
 
@@ -56,6 +59,7 @@ struct EngineCounts {
   std::uint64_t bytes_landed = 0, bytes_read = 0, cross_copies = 0, mapped_copies = 0, atomics = 0;
   std::uint64_t naks_sent = 0, rnr_sent = 0, rnr_resent = 0, out_of_sequence = 0, no_queue = 0, garbage = 0;
   std::uint64_t timeouts = 0, links_opened = 0, links_lost = 0, wakeups = 0, completion_overruns = 0;
+  std::uint64_t faults_injected = 0;
 };
 
 class Engine {
@@ -108,6 +112,9 @@ class Engine {
   }
   int pass(std::uint32_t qpn_hint);
   int look_around(std::uint32_t qpn_hint);
+  [[nodiscard]] const FaultPlan* faults() const { return config_.faults ? &*config_.faults : nullptr; }
+  [[nodiscard]] bool fails_on_purpose(QueuePair& qp, DecodeFault& fault);
+  [[nodiscard]] bool overlooks_receive(QueuePair& qp);
   int service_all();
   int check_timers();
   void check_sockets();
@@ -216,6 +223,10 @@ class Engine {
   }
   void write_receive_completion(QueuePair& qp, const Completion& completion);
   void post_completion(CompletionQueue& cq, const Completion& completion);
+  void overrun_on_purpose(CompletionQueue& cq) {
+    if (faults() && faults()->overrun != 0 && counts_.completions + 1 == faults()->overrun) [[unlikely]]
+      cq.overrun_now();
+  }
 
   EngineConfig config_;
   EngineId id_{};
@@ -245,6 +256,7 @@ class Engine {
   sys::Mapping doorbells_;            // one cache line per queue pair
   std::vector<std::byte> bounce_;
 
+  std::int64_t opened_ns_ = 0;
   std::int64_t now_ns_ = 0;  // of the last look around
   std::int64_t next_timer_ns_ = 0;
   bool blocked_ = false;  // a queue pair waits for room in a ring, or for a fence

@@ -101,6 +101,7 @@ int Packets::pass() {
     queue_answer(*qp, ack);
   }
   ack_due_.clear();
+  if (!held_.empty()) release_held();
   // Everybody in turn, so that one long message does not keep the others waiting.
   const std::size_t turns = std::min(busy_.size(), kQueuesPerPass);
   for (std::size_t i = 0; i < turns && !busy_.empty(); ++i) {
@@ -118,11 +119,6 @@ int Packets::pass() {
   }
   flush();
   return done;
-}
-
-void Packets::flush() {
-  if (!unflushed_) return;
-  unflushed_ = !port_->flush();  // what the system does not take now is tried again in the next pass
 }
 
 int Packets::check_timers(std::int64_t now_ns) {
@@ -165,7 +161,7 @@ int Packets::check_timers(std::int64_t now_ns) {
 }
 
 std::int64_t Packets::timer_limit_ns(std::int64_t now_ns) const {
-  std::int64_t limit = unflushed_ ? 100'000 : INT64_MAX;
+  std::int64_t limit = unflushed_ || !held_.empty() ? 100'000 : INT64_MAX;
   for (const QueuePair* qp : busy_) {
     const PacketState& s = *qp->packets;
     if (qp->state != QpState::ready) continue;
@@ -187,12 +183,6 @@ std::string Packets::describe(const QueuePair& qp) const {
                      path.pmtu_bytes, reason.empty() ? "" : fmt::format(" ({})", reason));
 }
 
-Status Packets::capture_to(const std::string& file) {
-  STRAIT_TRY(roce::Capture capture, roce::Capture::open(file));
-  capture_ = std::make_unique<roce::Capture>(std::move(capture));
-  return {};
-}
-
 bool Packets::work_waits() const {
   return !ack_due_.empty() ||
          std::any_of(busy_.begin(), busy_.end(), [](const QueuePair* qp) { return !qp->packets->answers.empty(); });
@@ -206,24 +196,12 @@ roce::Headers Packets::reply_headers(const QueuePair& qp, r::Opcode opcode, std:
   return headers;
 }
 
-std::byte* Packets::open_packet(const roce::IpAddress& to, std::uint16_t source_port, std::size_t payload_bytes) {
-  const std::size_t most = r::kMaxHeaderBytes + payload_bytes + 3 + r::kIcrcBytes;
-  std::byte* packet = port_->begin(to, source_port, most);
-  if (packet != nullptr || !unflushed_) return packet;
-  flush();
-  return port_->begin(to, source_port, most);
-}
-
-void Packets::close_packet(std::byte*, std::size_t bytes) {
-  port_->commit(bytes);
-  unflushed_ = true;
-  ++counts_.packets_sent;
-}
-
 // Checks in the order in which rdma_rxe makes them; who fails one gets no answer.
 void Packets::on_packet(const roce::Arrival& arrival) {
   using roce::Drop;
   ++counts_.packets_received;
+  if (is_down()) return drop(Drop::injected);
+  record_arrival(arrival);
   roce::Packet packet;
   if (const Drop why = roce::parse(arrival.bytes, packet); why != Drop::none) return drop(why);
   QueuePair* const qp = engine_.find_qp(packet.dest_qpn);
@@ -249,7 +227,7 @@ void Packets::on_packet(const roce::Arrival& arrival) {
       if (std::byte* const out = open_packet(s, r::kCnpReservedBytes)) {
         roce::Headers headers = reply_headers(*qp, r::Opcode::cnp, 0);
         headers.becn = true;
-        close_packet(out, roce::write_headers(headers, out) + r::kIcrcBytes);
+        close_packet(*qp, out, roce::write_headers(headers, out) + r::kIcrcBytes);
         ++counts_.cnp_sent;
       }
     }

@@ -7,6 +7,7 @@
 //
 //   packets.cpp          queue pairs, passes, timers       packets_requester.cpp  work requests -> packets, answers
 //   packets_responder.cpp  requests -> memory, answers     packets_datagram.cpp   unreliable datagrams
+//   packets_wire.cpp     the last step out: captures, faults on purpose
 #pragma once
 
 #include <array>
@@ -16,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fault_plan.hpp"
 #include "soft/nic/decode.hpp"
 #include "soft/nic/memory.hpp"
 #include "soft/roce/capture.hpp"
@@ -154,18 +156,27 @@ class Packets final : public roce::Sink {
 
  private:
   friend struct PacketsTestPeer;
+  static constexpr std::uint64_t kNoWqe = ~std::uint64_t{0};
 
   // packets.cpp
   void list(QueuePair& qp);
   [[nodiscard]] bool has_work(QueuePair& qp) const;
   void drop(roce::Drop why) { ++counts_.drops[static_cast<std::size_t>(why)]; }
   [[nodiscard]] roce::Headers reply_headers(const QueuePair& qp, wire::roce::Opcode opcode, std::uint32_t psn) const;
+
+  // packets_wire.cpp
   // Room for a packet, or null: the port is full for now.
   [[nodiscard]] std::byte* open_packet(const roce::IpAddress& to, std::uint16_t source_port, std::size_t payload_bytes);
   [[nodiscard]] std::byte* open_packet(const PacketState& state, std::size_t payload_bytes) {
     return open_packet(state.path.to, state.source_port, payload_bytes);
   }
-  void close_packet(std::byte* packet, std::size_t bytes);
+  // Leaves as it is, or as the plan of faults has it.
+  void close_packet(QueuePair& qp, std::byte* packet, std::size_t bytes);
+  void commit(QueuePair& qp, std::byte* packet, std::size_t bytes, Fault fault);
+  void hold(QueuePair& qp, const std::byte* packet, std::size_t bytes, Fault fault);
+  void release_held();
+  void record_arrival(const roce::Arrival& arrival);
+  [[nodiscard]] bool is_down() const;
   void flush();
 
   // packets_requester.cpp
@@ -216,6 +227,15 @@ class Packets final : public roce::Sink {
   std::size_t connected_ = 0;
   unsigned idle_passes_ = 0;
   std::unique_ptr<roce::Capture> capture_;
+  std::uint64_t about_wqe_ = kNoWqe;  // what the packet being made belongs to, for the capture
+  struct Held {                       // late on purpose
+    std::int64_t due_ns;
+    std::uint64_t due_packet;
+    roce::IpAddress to;
+    std::uint16_t source_port;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Held> held_;
   PacketCounts counts_;
 };
 

@@ -79,7 +79,7 @@ bool Packets::send_datagram(QueuePair& qp, const SendWork& work, std::uint32_t p
   }
   bytes += n;
   std::memset(out + bytes, 0, headers.pad);
-  close_packet(out, bytes + headers.pad + r::kIcrcBytes);
+  close_packet(qp, out, bytes + headers.pad + r::kIcrcBytes);
   return true;
 }
 

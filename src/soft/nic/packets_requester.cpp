@@ -127,7 +127,8 @@ bool Packets::start_next(QueuePair& qp) {
       if ((read || atomic) && qp.answers_awaited >= s.path.max_reads_out) return false;
       const auto under_way = static_cast<std::uint32_t>(r::psn_diff(s.psn_end, s.una));
       if (under_way != 0 && under_way + count > kMostPsns) return false;
-      (void)engine_.check_pieces(qp, work, read || atomic ? kLocalWrite : 0, fault);
+      if (!engine_.fails_on_purpose(qp, fault))
+        (void)engine_.check_pieces(qp, work, read || atomic ? kLocalWrite : 0, fault);
     }
   }
   const std::uint64_t seq = qp.seq_next;
@@ -226,6 +227,7 @@ bool Packets::send_one(QueuePair& qp) {
   }
   std::byte* const out = open_packet(s, n);
   if (out == nullptr) return false;
+  about_wqe_ = record.index;
   std::size_t bytes = roce::write_headers(headers, out);
   if (n != 0) {
     if (!engine_.gather(qp, work, offset, out + bytes, n)) {
@@ -236,7 +238,7 @@ bool Packets::send_one(QueuePair& qp) {
     std::memset(out + bytes, 0, headers.pad);
     bytes += headers.pad;
   }
-  close_packet(out, bytes + r::kIcrcBytes);
+  close_packet(qp, out, bytes + r::kIcrcBytes);
   return true;
 }
 

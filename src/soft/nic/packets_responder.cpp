@@ -78,7 +78,7 @@ void Packets::on_request(QueuePair& qp, const roce::Packet& packet) {
     return;
   }
   // [5] A receive to put it in
-  if (needs_receive(shape) && qp.receives_waiting() == 0) {
+  if (needs_receive(shape) && (qp.receives_waiting() == 0 || (reliable && engine_.overlooks_receive(qp)))) {
     if (reliable) return not_ready(qp, packet.psn);
     s.dropping = true;
     return drop(roce::Drop::no_receiver);
@@ -345,7 +345,7 @@ bool Packets::send_answer(QueuePair& qp, PacketAnswer& answer) {
   headers.syndrome = answer.syndrome;
   headers.msn = answer.msn;
   headers.original = answer.original;
-  close_packet(out, roce::write_headers(headers, out) + r::kIcrcBytes);
+  close_packet(qp, out, roce::write_headers(headers, out) + r::kIcrcBytes);
   if (r::is_ack(answer.syndrome)) ++counts_.acks_sent;
   return true;
 }
@@ -387,7 +387,7 @@ bool Packets::send_response(QueuePair& qp, PacketAnswer& answer) {
   }
   bytes += n;
   std::memset(out + bytes, 0, headers.pad);
-  close_packet(out, bytes + headers.pad + r::kIcrcBytes);
+  close_packet(qp, out, bytes + headers.pad + r::kIcrcBytes);
   answer.offset += n;
   return true;
 }

@@ -79,10 +79,14 @@ Result<EngineConfig> parse_config(std::string_view text) {
                std::from_chars(value.data(), value.data() + value.size(), config.packet_bytes).ec == std::errc()) {
     } else if (name == "capture") {
       config.capture = value;
+    } else if (name == "faults") {
+      std::string plan(value);
+      std::replace(plan.begin(), plan.end(), ';', ',');  // commas end the pairs here
+      STRAIT_TRY(config.faults, FaultPlan::parse(plan));
     } else {
       return fail(Code::invalid,
                   "the software NIC does not know \"{}\" (name=..., cross_memory=auto|off, carrier=auto|grant|roce, "
-                  "address=..., mtu=..., capture=...)",
+                  "address=..., mtu=..., capture=..., faults=...)",
                   pair);
     }
   }

@@ -106,6 +106,10 @@ struct QueuePair {
   Arriving arriving;
   std::unique_ptr<ReceiveWork> arriving_into;  // Kind::send in several messages
 
+  // For the plan of faults: what this connection is called, and how often it was asked. The same in every run.
+  std::uint64_t message_rolls = 0, work_rolls = 0, receive_rolls = 0;
+  [[nodiscard]] std::uint64_t flow() const { return std::uint64_t{qpn & 0xffff} << 16 | (remote_qpn & 0xffff); }
+
   [[nodiscard]] Sent& sent_at(std::uint64_t seq) { return sent[seq & (sent.size() - 1)]; }
   [[nodiscard]] bool idle() const { return seq_done == seq_next && next == producer; }
 

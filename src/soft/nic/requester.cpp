@@ -50,7 +50,7 @@ int Engine::service_queue(QueuePair& qp) {
         blocked_ = true;
         break;
       }
-      const Sending result = start_work(qp, work, fault);
+      const Sending result = fails_on_purpose(qp, fault) ? Sending::fault : start_work(qp, work, fault);
       if (result == Sending::blocked) {
         blocked_ = true;
         break;
@@ -345,6 +345,7 @@ void Engine::advance(QueuePair& qp) {
     }
     if (sent.awaits_answer || before(qp.msn_acked, sent.msn_after)) return;
     if (sent.signaled) {
+      overrun_on_purpose(*qp.send_cq);
       const bool written = qp.send_cq->write_success(qp.qpn, qp.user_index, sent.opcode,
                                                      static_cast<std::uint16_t>(sent.index), sent.bytes);
       ++(written ? counts_.completions : counts_.completion_overruns);

@@ -176,7 +176,7 @@ void Engine::on_payload(QueuePair& qp, Link& link, const Slot& message) {
       return;
     }
   }
-  if (needs_receive && qp.receives_waiting() == 0) {
+  if (needs_receive && (qp.receives_waiting() == 0 || overlooks_receive(qp))) {
     PendingAnswer reply{};
     reply.local_qpn = qp.qpn;
     reply.header.kind = static_cast<std::uint8_t>(Kind::rnr);
@@ -671,6 +671,7 @@ void Engine::write_receive_completion(QueuePair& qp, const Completion& completio
 }
 
 void Engine::post_completion(CompletionQueue& cq, const Completion& completion) {
+  overrun_on_purpose(cq);
   if (!cq.write(completion)) {
     ++counts_.completion_overruns;
     return;

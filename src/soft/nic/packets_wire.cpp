@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets, the last step out and the first in: captures for people, and faults on purpose.
+//
+// A fault is decided for packet n of a connection by the plan alone. A dropped packet is made and thrown away; a late
+// one is kept as it was and sent after others. The capture shows what really left, and a comment on what was done to
+// it.
+#include <algorithm>
+#include <cstring>
+
+#include "soft/nic/engine.hpp"
+#include "soft/nic/packets.hpp"
+
+namespace strait::soft::nic {
+namespace r = wire::roce;
+
+namespace {
+constexpr std::int64_t kReorderNs = 1'000'000;  // a late packet that nobody overtakes leaves after all
+constexpr std::uint64_t kCorruptPurpose = 4, kReorderPurpose = 5;
+}  // namespace
+
+Status Packets::capture_to(const std::string& file) {
+  STRAIT_TRY(roce::Capture capture, roce::Capture::open(file));
+  capture_ = std::make_unique<roce::Capture>(std::move(capture));
+  return {};
+}
+
+std::byte* Packets::open_packet(const roce::IpAddress& to, std::uint16_t source_port, std::size_t payload_bytes) {
+  about_wqe_ = kNoWqe;
+  const std::size_t most = r::kMaxHeaderBytes + payload_bytes + 3 + r::kIcrcBytes;
+  std::byte* packet = port_->begin(to, source_port, most);
+  if (packet != nullptr || !unflushed_) return packet;
+  flush();
+  return port_->begin(to, source_port, most);
+}
+
+void Packets::close_packet(QueuePair& qp, std::byte* packet, std::size_t bytes) {
+  ++counts_.packets_sent;
+  const FaultPlan* const plan = engine_.faults();
+  if (plan == nullptr) [[likely]]
+    return commit(qp, packet, bytes, Fault::none);
+  const std::uint64_t n = qp.message_rolls++;
+  const Fault fault = is_down() ? Fault::drop : plan->on_message(qp.flow(), n);
+  if (fault != Fault::none) ++engine_.counts_.faults_injected;
+  switch (fault) {
+    case Fault::drop: drop(roce::Drop::injected); break;
+    case Fault::duplicate: {
+      const std::vector<std::byte> copy(packet, packet + bytes);
+      commit(qp, packet, bytes, fault);
+      const PacketPath& path = qp.packets->path;
+      std::byte* const again = port_->begin(path.to, qp.packets->source_port, bytes);
+      if (again == nullptr) break;
+      std::memcpy(again, copy.data(), bytes);
+      commit(qp, again, bytes, fault);
+      break;
+    }
+    case Fault::reorder:
+    case Fault::delay: hold(qp, packet, bytes, fault); break;
+    default: commit(qp, packet, bytes, fault); break;
+  }
+  if (!held_.empty()) release_held();
+}
+
+void Packets::commit(QueuePair& qp, std::byte* packet, std::size_t bytes, Fault fault) {
+  port_->commit(bytes);
+  unflushed_ = true;
+  if (fault == Fault::corrupt) {
+    // Behind the seal: one bit, anywhere.
+    const std::uint64_t at = engine_.faults()->dice(qp.flow(), qp.message_rolls, kCorruptPurpose) % (bytes * 8);
+    packet[at / 8] ^= std::byte{1} << (at % 8);
+  }
+  if (!capture_) return;
+  std::string comment = fmt::format("{} queue pair {:#x}", engine_.config_.name, qp.qpn);
+  if (about_wqe_ != kNoWqe) comment += fmt::format(", WQE {}", about_wqe_ & 0xffff);
+  if (fault != Fault::none) comment += fmt::format(", fault: {}", fault_name(fault));
+  const roce::Flow flow{port_->address(), qp.packets->path.to, qp.packets->source_port};
+  (void)capture_->write(flow, sys::wall_ns(), {packet, bytes}, comment, true);
+}
+
+void Packets::hold(QueuePair& qp, const std::byte* packet, std::size_t bytes, Fault fault) {
+  const FaultPlan& plan = *engine_.faults();
+  const std::uint64_t behind = 1 + plan.dice(qp.flow(), qp.message_rolls, kReorderPurpose) % 3;
+  const bool reorder = fault == Fault::reorder;
+  held_.push_back({sys::now_ns() + (reorder ? kReorderNs : plan.delay_ns),
+                   reorder ? counts_.packets_sent + behind : UINT64_MAX, qp.packets->path.to, qp.packets->source_port,
+                   std::vector<std::byte>(packet, packet + bytes)});
+}
+
+void Packets::release_held() {
+  const std::int64_t now = sys::now_ns();
+  std::erase_if(held_, [&](const Held& held) {
+    if (now < held.due_ns && counts_.packets_sent < held.due_packet) return false;
+    std::byte* const out = port_->begin(held.to, held.source_port, held.bytes.size());
+    if (out == nullptr) return false;
+    std::memcpy(out, held.bytes.data(), held.bytes.size());
+    port_->commit(held.bytes.size());
+    unflushed_ = true;
+    if (capture_) {
+      const roce::Flow flow{port_->address(), held.to, held.source_port};
+      (void)capture_->write(flow, sys::wall_ns(), {out, held.bytes.size()}, "fault: late", true);
+    }
+    return true;
+  });
+}
+
+void Packets::record_arrival(const roce::Arrival& arrival) {
+  if (!capture_) return;
+  (void)capture_->write(arrival.flow, sys::wall_ns(), arrival.bytes, fmt::format("{} received", engine_.config_.name),
+                        false);
+}
+
+bool Packets::is_down() const {
+  const FaultPlan* const plan = engine_.faults();
+  return plan != nullptr && plan->down_until_ns != 0 && plan->down(sys::now_ns() - engine_.opened_ns_);
+}
+
+void Packets::flush() {
+  if (!unflushed_) return;
+  unflushed_ = !port_->flush();  // what the system does not take now is tried again in the next pass
+  if (capture_ && !unflushed_) (void)capture_->flush();
+}
+
+}  // namespace strait::soft::nic
