@@ -268,13 +268,15 @@ void Packets::acknowledge(QueuePair& qp, std::uint32_t end_psn) {
     const PsnRange& range = s.range_at(seq);
     const Sent& record = qp.sent_at(seq);
     if (record.fault != m::Syndrome::none) break;
-    if (r::psn_diff(r::psn_add(range.first, range.count), end_psn) > 0) break;
     if (record.awaits_answer) {
-      // Acknowledged beyond a response that never came.
-      reached = r::psn_add(range.first, range.landed);
-      response_lost = true;
+      // Acknowledged beyond a response that never came. Only the response itself moves a read on: had it been
+      // acknowledged up to its middle, nothing could answer it any more.
+      const std::uint32_t answered = r::psn_add(range.first, range.landed);
+      response_lost = r::psn_diff(end_psn, answered) > 0;
+      if (response_lost) reached = answered;
       break;
     }
+    if (r::psn_diff(r::psn_add(range.first, range.count), end_psn) > 0) break;
     qp.msn_acked = record.msn_after;
   }
   if (r::psn_diff(reached, s.una) > 0) {

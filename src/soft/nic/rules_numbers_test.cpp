@@ -299,6 +299,22 @@ TEST(RuleAck, BeyondAnOutstandingReadMeansThatItsResponseWasLost) {
   }
 }
 
+// Nobody honest sends this; it must not make the read impossible to finish.
+TEST(RuleAck, InsideAnOutstandingReadChangesNothing) {
+  Live live;
+  Memory memory(live);
+  live.queue->post(
+      {.opcode = m::Opcode::rdma_read, .raddr = 0x1000, .rkey = 1, .data = {{memory.at(), 600, memory.key}}});
+  live.sent();
+  live.feed(live.ack(live.ours(1)));
+  live.inject({.opcode = read_first, .psn = live.ours(0), .payload = pattern(256, 1)});
+  live.inject({.opcode = read_middle, .psn = live.ours(1), .payload = pattern(256, 2)});
+  live.feed({.opcode = read_last, .psn = live.ours(2), .payload = pattern(88, 3)});
+  const auto event = live.queue->poll();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->syndrome, m::Syndrome::none);
+}
+
 // ---- B4: timers and counts
 
 TEST(RuleRnr, TimerCodesAreThoseOfTheTable) {
