@@ -349,7 +349,8 @@ void Packets::on_nak(QueuePair& qp, const roce::Packet& packet) {
   }
   ++counts_.naks_received;
   if (packet.syndrome == r::kSyndromeNakSequence) {
-    if (!s.retrying) retry(qp, packet.psn);
+    // After "receiver not ready" what was sent behind it is out of sequence, and it all goes again anyway.
+    if (!s.retrying && s.resume_at_ns == 0) retry(qp, packet.psn);
     return;
   }
   fail_at(qp, packet.psn, syndrome_of_nak(packet.syndrome), 0);

@@ -302,6 +302,7 @@ void Packets::not_ready(QueuePair& qp, std::uint32_t psn) {
   rnr.syndrome = static_cast<std::uint8_t>(r::kSyndromeRnr | s.path.rnr_timer);
   rnr.psn = psn;
   rnr.msn = s.msn;
+  s.nak_sent = true;  // what follows it is out of sequence, and that is no news
   ++engine_.counts_.rnr_sent;
   queue_answer(qp, rnr);
 }

@@ -404,5 +404,21 @@ TEST(RuleRetry, TheTimerGivesUpAfterItsRetries) {
   for (const Pkt& p : sent) EXPECT_EQ(p.psn, live.ours(0));
 }
 
+// A receiver that had no receive for the first of two packets finds the second out of sequence, and may say so.
+TEST(RuleRetry, ASequenceNakWhileWaitingForAReceiverIsNotCounted) {
+  LiveConfig config;
+  config.retries = 0;
+  Live live(config);
+  for (int i = 0; i < 2; ++i) live.queue->write({.opcode = m::Opcode::send, .inlined = pattern(8, 1)});
+  live.queue->publish();
+  live.drive();
+  live.sent();
+  live.inject(live.ack(live.ours(0), 0x20 | 12));
+  live.inject(live.ack(live.ours(0), 0x60));
+  live.drive();
+  EXPECT_FALSE(live.failed());
+  EXPECT_TRUE(live.drive_until([&] { return live.port->on_the_way().size() >= 2; }));
+}
+
 }  // namespace
 }  // namespace strait::soft::nic::testing

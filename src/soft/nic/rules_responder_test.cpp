@@ -274,6 +274,10 @@ TEST(RuleResources, ASendWithoutAReceiveIsAskedToComeBack) {
   EXPECT_EQ(answer.syndrome, 0x20u | 14);
   EXPECT_EQ(answer.psn, live.at(0));
   EXPECT_EQ(answer.msn, 0u);
+  // What was under way behind it is not a new loss.
+  Pkt next = send;
+  next.psn = live.at(1);
+  EXPECT_TRUE(live.feed(next).empty()) << "one complaint at a time";
   answer = live.answer(send);
   EXPECT_EQ(answer.syndrome, 0x20u | 14) << "each try is answered";
   live.queue->post_receive({{address_of(inbox.data()), 64, live.reg(inbox.data(), 64)}});
