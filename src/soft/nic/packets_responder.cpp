@@ -27,6 +27,23 @@ std::uint32_t access_for(r::Kind kind) {
   }
 }
 
+std::uint32_t packets_of(std::uint32_t bytes, std::uint32_t pmtu) {
+  return bytes == 0 ? 1 : (bytes - 1) / pmtu + 1;
+}
+
+// The bytes that are asked for again have not left yet and will leave anyway. Without this a small packet that comes
+// again and again would be worth a long response each time.
+bool is_on_its_way(const PacketState& s, const roce::Packet& again, std::uint32_t last_psn) {
+  const std::uint32_t pmtu = s.path.pmtu_bytes;
+  return std::any_of(s.answers.begin(), s.answers.end(), [&](const PacketAnswer& a) {
+    if (a.what != PacketAnswer::What::read) return false;
+    const std::int32_t into = r::psn_diff(again.psn, a.psn);
+    return into >= static_cast<std::int32_t>(a.offset / pmtu) &&
+           r::psn_diff(last_psn, r::psn_add(a.psn, packets_of(a.length, pmtu))) < 0 &&
+           again.va == a.va + std::uint64_t{static_cast<std::uint32_t>(into)} * pmtu;
+  });
+}
+
 }  // namespace
 
 void Packets::on_request(QueuePair& qp, const roce::Packet& packet) {
@@ -198,7 +215,7 @@ void Packets::on_read(QueuePair& qp, const roce::Packet& packet) {
   if (packet.dma_length != 0 &&
       engine_.memory_.check(packet.rkey, qp.pd, packet.va, packet.dma_length, STRAIT_NIC_REMOTE_READ, why) == nullptr)
     return refuse(qp, packet.psn, r::kSyndromeNakRemoteAccess, m::Syndrome::none);
-  const std::uint32_t packets = packet.dma_length == 0 ? 1 : (packet.dma_length - 1) / s.path.pmtu_bytes + 1;
+  const std::uint32_t packets = packets_of(packet.dma_length, s.path.pmtu_bytes);
   s.epsn = r::psn_add(s.epsn, packets);
   s.msn = (s.msn + 1) & r::kPsnMask;
   engine_.counts_.bytes_read += packet.dma_length;
@@ -256,19 +273,16 @@ void Packets::on_duplicate(QueuePair& qp, const roce::Packet& packet) {
   for (const Replay& replay : s.replays) {
     const PacketAnswer& was = replay.answer;
     if (!replay.used || (was.what == PacketAnswer::What::read) != read) continue;
-    const std::int32_t into = r::psn_diff(packet.psn, was.psn);
-    if (into < 0 || r::psn_diff(packet.psn, replay.last_psn) > 0) continue;
+    if (r::psn_diff(packet.psn, was.psn) < 0 || r::psn_diff(packet.psn, replay.last_psn) > 0) continue;
     PacketAnswer again = was;
     if (read) {
-      // Perhaps only the rest of it: inside what was granted, under the same key, and read from memory again.
-      const std::uint64_t skip = std::uint64_t{static_cast<std::uint32_t>(into)} * s.path.pmtu_bytes;
-      if (packet.rkey != was.rkey || packet.va != was.va + skip || packet.dma_length != was.length - skip)
+      // Perhaps only a part of it: inside what was granted, under the same key, within its numbers, and read from
+      // memory again.
+      const std::uint32_t last = r::psn_add(packet.psn, packets_of(packet.dma_length, s.path.pmtu_bytes) - 1);
+      if (packet.rkey != was.rkey || packet.va < was.va || packet.dma_length > was.length ||
+          packet.va - was.va > was.length - packet.dma_length || r::psn_diff(last, replay.last_psn) > 0)
         return drop(roce::Drop::stale_psn);
-      // Still on its way out: the rest of it comes anyway.
-      const bool waits = std::any_of(s.answers.begin(), s.answers.end(), [&](const PacketAnswer& a) {
-        return a.what == PacketAnswer::What::read && a.psn == was.psn && a.offset <= skip;
-      });
-      if (waits) return;
+      if (is_on_its_way(s, packet, last)) return;
       again.psn = packet.psn;
       again.va = packet.va;
       again.length = packet.dma_length;
