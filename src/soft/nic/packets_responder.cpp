@@ -157,7 +157,7 @@ void Packets::on_payload(QueuePair& qp, const roce::Packet& packet) {
   s.in_message = shape.ends_message() ? r::Kind::unknown : shape.kind;
   if (s.path.transport == r::Transport::rc) s.epsn = r::psn_add(s.epsn, 1);
   if (shape.ends_message()) finish_message(qp, packet);
-  if (packet.ack_req) owe_ack(qp);
+  if (packet.ack_req && s.path.transport == r::Transport::rc) owe_ack(qp);
 }
 
 // [7] the key, [8] the bytes. False: refused, and answered.
