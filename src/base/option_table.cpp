@@ -39,7 +39,9 @@ constexpr std::array kTable = {
               "Payload of one packet: 256, 512, 1024, 2048 or 4096 bytes; 0: the most the interface takes.", nullptr,
               false, 0, 4096},
     OptionRow{"capture", "", text,
-              "File for a capture of the software NIC's packets (pcapng, for Wireshark); empty: none.", nullptr},
+              "File for a capture of the software NIC's packets (pcapng, for Wireshark); %p becomes the process id; "
+              "empty: none.",
+              nullptr},
     OptionRow{"faults", "", text,
               "What the software NIC does wrong on purpose, for example drop=2%,dup=1%,reorder=1%,seed=7.", nullptr},
     OptionRow{

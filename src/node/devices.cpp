@@ -4,6 +4,7 @@
 
 #include "node/core.hpp"
 #include "sys/beside.hpp"
+#include "sys/host.hpp"
 #include "sys/interfaces.hpp"
 #include "sys/socket.hpp"
 
@@ -51,7 +52,10 @@ std::string Core::soft_nic_config(std::uint32_t index) const {
     if (address.empty() && carrier == "roce") address = "loopback";
   }
   if (carrier != "grant" && !address.empty()) config += ",address=" + address;
-  if (const std::string& capture = options_.text("capture"); !capture.empty()) {
+  if (std::string capture = options_.text("capture"); !capture.empty()) {
+    // One file each: two writers of one file would leave neither's packets.
+    if (const std::size_t at = capture.find("%p"); at != std::string::npos)
+      capture.replace(at, 2, std::to_string(sys::process_id()));
     config += ",capture=" + (index == 0 ? capture : fmt::format("{}.{}", capture, index));
   }
   if (std::string faults = options_.text("faults"); !faults.empty()) {

@@ -61,6 +61,7 @@ struct PacketAnswer {
   What what = What::ack;
   std::uint8_t syndrome = wire::roce::kSyndromeAckNoCredits;
   std::uint32_t psn = 0;
+  std::uint32_t last_psn = 0;  // read
   std::uint32_t msn = 0;
   std::uint64_t va = 0;  // read
   std::uint32_t rkey = 0;
@@ -72,7 +73,6 @@ struct PacketAnswer {
 // A read or atomic that was executed, for the case that it is asked for again.
 struct Replay {
   PacketAnswer answer;
-  std::uint32_t last_psn = 0;
   bool used = false;
 };
 
@@ -212,7 +212,7 @@ class Packets final : public roce::Sink {
   void not_ready(QueuePair& qp, std::uint32_t psn);
   void owe_ack(QueuePair& qp);
   void queue_answer(QueuePair& qp, const PacketAnswer& answer);
-  void remember(QueuePair& qp, const PacketAnswer& answer, std::uint32_t packets);
+  void remember(QueuePair& qp, const PacketAnswer& answer);
   int send_answers(QueuePair& qp, int budget);
   [[nodiscard]] bool send_answer(QueuePair& qp, PacketAnswer& answer);
   [[nodiscard]] bool send_response(QueuePair& qp, PacketAnswer& answer);

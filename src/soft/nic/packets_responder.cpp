@@ -226,7 +226,8 @@ void Packets::on_read(QueuePair& qp, const roce::Packet& packet) {
   answer.va = packet.va;
   answer.rkey = packet.rkey;
   answer.length = packet.dma_length;
-  remember(qp, answer, packets);
+  answer.last_psn = r::psn_add(packet.psn, packets - 1);
+  remember(qp, answer);
   queue_answer(qp, answer);
 }
 
@@ -251,15 +252,15 @@ void Packets::on_atomic(QueuePair& qp, const roce::Packet& packet) {
   ++engine_.counts_.atomics;
   s.epsn = r::psn_add(s.epsn, 1);
   s.msn = (s.msn + 1) & r::kPsnMask;
-  answer.psn = packet.psn;
+  answer.psn = answer.last_psn = packet.psn;
   answer.msn = s.msn;
-  remember(qp, answer, 1);
+  remember(qp, answer);
   queue_answer(qp, answer);
 }
 
-void Packets::remember(QueuePair& qp, const PacketAnswer& answer, std::uint32_t packets) {
+void Packets::remember(QueuePair& qp, const PacketAnswer& answer) {
   PacketState& s = *qp.packets;
-  s.replays[s.next_replay] = {answer, r::psn_add(answer.psn, packets - 1), true};
+  s.replays[s.next_replay] = {answer, true};
   s.next_replay = (s.next_replay + 1) % s.replays.size();
 }
 
@@ -273,20 +274,29 @@ void Packets::on_duplicate(QueuePair& qp, const roce::Packet& packet) {
   for (const Replay& replay : s.replays) {
     const PacketAnswer& was = replay.answer;
     if (!replay.used || (was.what == PacketAnswer::What::read) != read) continue;
-    if (r::psn_diff(packet.psn, was.psn) < 0 || r::psn_diff(packet.psn, replay.last_psn) > 0) continue;
+    const std::int32_t into = r::psn_diff(packet.psn, was.psn);
+    if (into < 0 || r::psn_diff(packet.psn, was.last_psn) > 0) continue;
     PacketAnswer again = was;
     if (read) {
       // Perhaps only a part of it: inside what was granted, under the same key, within its numbers, and read from
       // memory again.
       const std::uint32_t last = r::psn_add(packet.psn, packets_of(packet.dma_length, s.path.pmtu_bytes) - 1);
       if (packet.rkey != was.rkey || packet.va < was.va || packet.dma_length > was.length ||
-          packet.va - was.va > was.length - packet.dma_length || r::psn_diff(last, replay.last_psn) > 0)
+          packet.va - was.va > was.length - packet.dma_length || r::psn_diff(last, was.last_psn) > 0)
         return drop(roce::Drop::stale_psn);
       if (is_on_its_way(s, packet, last)) return;
       again.psn = packet.psn;
       again.va = packet.va;
       again.length = packet.dma_length;
       ++counts_.reads_replayed;
+      // Still on its way out: it goes back. Answering twice would add a whole response for every packet lost.
+      const auto same = std::find_if(s.answers.begin(), s.answers.end(), [&](const PacketAnswer& a) {
+        return a.what == PacketAnswer::What::read && a.last_psn == was.last_psn;
+      });
+      if (same != s.answers.end()) {
+        *same = again;
+        return;
+      }
     } else {
       ++counts_.atomics_replayed;
     }
