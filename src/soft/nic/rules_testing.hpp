@@ -173,6 +173,7 @@ struct LiveConfig : PacketPath {
     remote_qpn = 0x00abcd;
     qkey = 0x11223344;
   }
+  EngineConfig engine;
   bool v6 = false;
   bool connected = true;
   std::uint32_t access = STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ | STRAIT_NIC_REMOTE_ATOMIC;
@@ -188,7 +189,7 @@ class Live {
     auto ports = roce::MemoryPort::make_pair(address(1), address(2));
     port = ports.first.get();
     far_port_ = std::move(ports.second);
-    engine = Engine::open({}).value();
+    engine = Engine::open(config.engine).value();
     engine->attach_port(std::move(ports.first)).value();
     pd = engine->alloc_pd();
     queue = std::make_unique<TestQueue>(*engine, pd, 64, 16, 128, config.access);

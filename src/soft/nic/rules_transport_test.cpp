@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules of RoCEv2, one by one: path MTU (B8 of docs/wire-roce.md), unreliable connections, datagrams, IPv6.
+#include <unistd.h>
+
 #include <array>
+#include <fstream>
+#include <iterator>
 
 #include "soft/nic/rules_testing.hpp"
 
@@ -306,10 +310,7 @@ TEST_P(RuleUd, AnImmediateIsDelivered) {
 }
 
 // The work request carries the address: 48 bytes between control and data.
-TEST_P(RuleUd, ASendSaysWhereItGoes) {
-  const auto to = roce::IpAddress::parse(GetParam() ? "fd00::77" : "10.0.0.77").value();
-  auto payload = pattern(300, 2);
-  std::memcpy(inbox.data(), payload.data(), payload.size());
+void post_datagram(Live& live, const roce::IpAddress& to, const void* from, std::uint32_t n, std::uint32_t key) {
   std::byte* const wqe = live.queue->sq();
   std::memset(wqe, 0, 128);
   put32(wqe, static_cast<std::uint32_t>(m::Opcode::send));
@@ -318,12 +319,19 @@ TEST_P(RuleUd, ASendSaysWhereItGoes) {
   put32(wqe + 16, 0x55667788);              // queue key
   put32(wqe + 24, 0x80000000u | 0x00cafe);  // extended, destination
   std::memcpy(wqe + 48, to.gid.data(), 16);
-  put32(wqe + 64, 300);
+  put32(wqe + 64, n);
   put32(wqe + 68, key);
-  put64(wqe + 72, address_of(inbox.data()));
+  put64(wqe + 72, address_of(from));
   live.queue->pi = 2;
   live.queue->publish();
   live.drive();
+}
+
+TEST_P(RuleUd, ASendSaysWhereItGoes) {
+  const auto to = roce::IpAddress::parse(GetParam() ? "fd00::77" : "10.0.0.77").value();
+  auto payload = pattern(300, 2);
+  std::memcpy(inbox.data(), payload.data(), payload.size());
+  post_datagram(live, to, inbox.data(), 300, key);
   ASSERT_EQ(live.port->on_the_way().size(), 1u);
   EXPECT_EQ(live.port->on_the_way().front().flow.destination, to);
   const auto sent = live.sent();
@@ -333,6 +341,29 @@ TEST_P(RuleUd, ASendSaysWhereItGoes) {
   EXPECT_EQ(sent[0].source_qpn, live.queue->qpn);
   EXPECT_EQ(sent[0].payload, payload);
   EXPECT_TRUE(live.queue->poll()) << "done when it has left";
+}
+
+TEST_P(RuleUd, FaultsAndCapturesKeepItsDestination) {
+  const auto to = roce::IpAddress::parse(GetParam() ? "fd00::77" : "10.0.0.77").value();
+  for (const char* plan : {"dup=100%", "reorder=100%", "delay=100%:1us"}) {
+    LiveConfig faulty = config();
+    faulty.engine.faults = FaultPlan::parse(plan).value();
+    faulty.engine.capture = ::testing::TempDir() + fmt::format("strait-ud-{}-{}.pcapng", ::getpid(), GetParam());
+    {
+      Live other(faulty);
+      post_datagram(other, to, inbox.data(), 300, other.reg(inbox.data(), inbox.size()));
+      const std::size_t copies = plan[1] == 'u' ? 2 : 1;
+      EXPECT_TRUE(other.drive_until([&] { return other.port->on_the_way().size() == copies; })) << plan;
+      for (const auto& frame : other.port->on_the_way()) EXPECT_EQ(frame.flow.destination, to) << plan;
+      other.sent();  // checks the CRC
+      std::ifstream file(faulty.engine.capture, std::ios::binary);
+      const std::string captured{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+      const std::string address(reinterpret_cast<const char*>(to.gid.data()) + (GetParam() ? 0 : 12),
+                                GetParam() ? 16 : 4);
+      EXPECT_NE(captured.find(address), std::string::npos) << plan;
+    }
+    ::unlink(faulty.engine.capture.c_str());
+  }
 }
 
 // ---- the reliable connection over IPv6
