@@ -27,6 +27,11 @@ std::uint32_t access_for(r::Kind kind) {
   }
 }
 
+// Answers that wait for the port. A read or atomic has a place for itself and some duplicates.
+bool too_many_answers(const PacketState& s) {
+  return s.answers.size() >= 64 + 4 * s.replays.size();
+}
+
 std::uint32_t packets_of(std::uint32_t bytes, std::uint32_t pmtu) {
   return bytes == 0 ? 1 : (bytes - 1) / pmtu + 1;
 }
@@ -100,6 +105,8 @@ void Packets::on_request(QueuePair& qp, const roce::Packet& packet) {
     s.dropping = true;
     return drop(roce::Drop::no_receiver);
   }
+  // Nobody who keeps to the agreed number of reads under way gets here; what is lost is asked for again.
+  if (asks && too_many_answers(s)) return drop(roce::Drop::no_room);
   if (shape.kind == r::Kind::read_request) return on_read(qp, packet);
   if (shape.kind == r::Kind::atomic) return on_atomic(qp, packet);
   on_payload(qp, packet);
@@ -270,6 +277,7 @@ void Packets::on_duplicate(QueuePair& qp, const roce::Packet& packet) {
   const r::Shape& shape = r::shape_of(packet.opcode);
   ++counts_.duplicates;
   if (shape.kind == r::Kind::send || shape.kind == r::Kind::write) return owe_ack(qp);
+  if (too_many_answers(s)) return drop(roce::Drop::no_room);
   const bool read = shape.kind == r::Kind::read_request;
   for (const Replay& replay : s.replays) {
     const PacketAnswer& was = replay.answer;

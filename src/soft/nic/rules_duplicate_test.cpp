@@ -188,6 +188,35 @@ TEST_F(RuleDuplicate, ImpatienceIsNotMultiplied) {
   EXPECT_EQ(live.sent().size(), 200u);
 }
 
+TEST_F(RuleDuplicate, WhoAsksForMoreThanAgreedIsNotRemembered) {
+  std::vector<std::byte> large(4000 * kPmtu);
+  const std::uint32_t large_key = live.reg(large.data(), large.size());
+  for (std::uint32_t i = 0; i < 250; ++i) {
+    live.inject({.opcode = read_request,
+                 .psn = live.at(i * 4000),
+                 .va = address_of(large.data()),
+                 .rkey = large_key,
+                 .length = 4000 * kPmtu});
+  }
+  live.engine->drive(0);
+  EXPECT_LE(live.state().answers.size(), 128u + 1);
+  EXPECT_GT(live.drops(roce::Drop::no_room), 0u);
+  EXPECT_FALSE(live.failed());
+}
+
+// The last acknowledgement is not lost with the queue pair that owes it.
+TEST_F(RuleDuplicate, AQueuePairThatIsDestroyedSaysWhatItOwes) {
+  auto& out = live.port->on_the_way();
+  out.resize(1024);  // the port is full
+  live.inject(write(0, 1));
+  live.drive();
+  ASSERT_EQ(out.size(), 1024u);
+  out.clear();
+  live.queue.reset();
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(live.sent()[0].psn, live.at(0));
+}
+
 // ---- the requester
 
 TEST_F(RuleDuplicate, ResponsesThatWereUsedAreIgnored) {
