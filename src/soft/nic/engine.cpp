@@ -245,7 +245,7 @@ void Engine::forget_qp(QueuePair& qp) {
 
 // What the plan of faults has in store for a work request, and for a receive that is wanted.
 bool Engine::fails_on_purpose(QueuePair& qp, DecodeFault& fault) {
-  if (!faults() || !faults()->on_work(qp.flow(), qp.work_rolls++)) return false;
+  if (!faults() || !faults()->on_work(qp.flow(), qp.next)) return false;
   ++counts_.faults_injected;
   fault = {static_cast<m::Syndrome>(faults()->error_syndrome), "asked for by option faults", 0};
   return true;
@@ -300,6 +300,7 @@ int Engine::look_around(std::uint32_t qpn_hint) {
     Link& link = *links_[i];
     if (link.dead) continue;
     if (link.reader.has_message()) done += receive(link);
+    if (!link.held.empty()) release_held(link);
     if (!link.answers.empty()) flush_answers(link);
   }
   if (packets_) done += packets_->pass();
@@ -335,6 +336,7 @@ int Engine::check_timers() {
       done += service_send(qp);
     }
     const bool waiting = qp.seq_done != qp.seq_next || qp.streaming;
+    if (waiting && qp.link->lossy) done += resend(qp);
     if (!waiting || qp.answer_limit_ns == 0) continue;
     if (qp.progress_at_ns == 0) {
       qp.progress_at_ns = now_ns_;
@@ -398,7 +400,7 @@ std::int64_t Engine::sleep_limit_ns() {
   std::int64_t limit = barriers_ ? INT64_MAX : kNoBarrierNapNs;
   if (blocked_) limit = std::min(limit, kBlockedNapNs);
   for (const auto& link : links_) {
-    if (!link->dead && !link->answers.empty()) limit = std::min(limit, kBlockedNapNs);
+    if (!link->dead && (!link->answers.empty() || link->lossy)) limit = std::min(limit, kBlockedNapNs);
   }
   const std::int64_t now = sys::now_ns();
   if (packets_) limit = std::min(limit, packets_->timer_limit_ns(now));

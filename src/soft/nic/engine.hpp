@@ -6,6 +6,7 @@
 //
 //   engine.cpp     objects, passes, sleeping          requester.cpp  send queue -> messages, answers -> completions
 //   connect.cpp    links to other engines             responder.cpp  messages -> memory, answers
+//   lossy.cpp      messages lost on purpose
 //   carrier.cpp    grant or packets                   packets*.cpp   RoCEv2
 //   loans.cpp      memory that peers may map          small_write.cpp  the shortest way through both
 #pragma once
@@ -59,7 +60,7 @@ struct EngineCounts {
   std::uint64_t bytes_landed = 0, bytes_read = 0, cross_copies = 0, mapped_copies = 0, atomics = 0;
   std::uint64_t naks_sent = 0, rnr_sent = 0, rnr_resent = 0, out_of_sequence = 0, no_queue = 0, garbage = 0;
   std::uint64_t timeouts = 0, links_opened = 0, links_lost = 0, wakeups = 0, completion_overruns = 0;
-  std::uint64_t faults_injected = 0;
+  std::uint64_t faults_injected = 0, damaged = 0, resends = 0;
 };
 
 class Engine {
@@ -112,6 +113,9 @@ class Engine {
   }
   int pass(std::uint32_t qpn_hint);
   int look_around(std::uint32_t qpn_hint);
+  [[nodiscard]] LinkPolicy link_policy() const {
+    return {config_.cross_copies, config_.faults && config_.faults->touches_messages(), config_.calls};
+  }
   [[nodiscard]] const FaultPlan* faults() const { return config_.faults ? &*config_.faults : nullptr; }
   [[nodiscard]] bool fails_on_purpose(QueuePair& qp, DecodeFault& fault);
   [[nodiscard]] bool overlooks_receive(QueuePair& qp);
@@ -150,6 +154,21 @@ class Engine {
   int service_send(QueuePair& qp);
   [[nodiscard]] bool send_small_write(QueuePair& qp);
   [[nodiscard]] bool land_small_write(Link& link, const Slot& message);
+
+  // lossy.cpp
+  void publish(Link& link, QueuePair* qp, std::uint32_t slots) {
+    if (!link.lossy) [[likely]]
+      return link.writer.publish(slots);
+    publish_lossy(link, qp, slots);
+  }
+  void publish_lossy(Link& link, QueuePair* qp, std::uint32_t slots);
+  void release_held(Link& link);
+  [[nodiscard]] bool undamaged(const Link& link, const Slot& message);
+  void straighten(QueuePair& qp, Link& link, const Slot& message);
+  void ask_again(QueuePair& qp, Link& link);
+  void on_again(QueuePair& qp, const Slot& message);
+  static void remember(QueuePair& qp, const PendingAnswer& answer);
+  int resend(QueuePair& qp);
 
   // requester.cpp
   int service_queue(QueuePair& qp);

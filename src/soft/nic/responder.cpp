@@ -82,20 +82,20 @@ int Engine::receive(Link& link) {
          link.reader.has_message()) {
     Slot message;
     link.reader.read_header(message);
-    if (land_small_write(link, message)) {
+    if (!link.lossy && land_small_write(link, message)) {
       link.reader.consume(1);
       ++handled;
       continue;
     }
     const bool sane =
-        message.slots >= 1 && message.slots <= kMaxMessageSlots && message.kind >= 1 && message.kind <= 11;
+        message.slots >= 1 && message.slots <= kMaxMessageSlots && message.kind >= 1 && message.kind <= kLastKind;
     if (!sane) {
       // The stream cannot be followed any further: nothing after this can be trusted.
       ++counts_.garbage;
       lose_link(link);
       return handled + 1;
     }
-    on_message(link, message);
+    if (!link.lossy || undamaged(link, message)) on_message(link, message);
     link.reader.consume(message.slots);
     ++handled;
   }
@@ -147,8 +147,10 @@ void Engine::on_request(QueuePair& qp, Link& link, const Slot& message) {
   if (qp.state != QpState::ready) return;  // an ack in this very message may have failed the queue
   if (message.msn != qp.msn_expected || qp.arriving.active) {
     ++counts_.out_of_sequence;  // sent before the peer heard of "receiver not ready"; it comes again
+    if (link.lossy) straighten(qp, link, message);
     return;
   }
+  qp.again_sent = false;
   switch (static_cast<Kind>(message.kind)) {
     case Kind::write:
     case Kind::send: on_payload(qp, link, message); break;
@@ -229,6 +231,11 @@ void Engine::on_more(QueuePair& qp, Link& link, const Slot& message) {
     ++counts_.out_of_sequence;
     return;
   }
+  if (link.lossy && message.raddr != arriving.landed) {
+    ++counts_.out_of_sequence;
+    if (message.raddr > arriving.landed) ask_again(qp, link);
+    return;
+  }
   std::uint32_t n = 0;
   if (message.raddr != arriving.landed || message.length != arriving.length ||
       !carried_bytes(message, arriving.landed, n)) {
@@ -236,6 +243,7 @@ void Engine::on_more(QueuePair& qp, Link& link, const Slot& message) {
     refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
     return;
   }
+  qp.again_sent = false;
   Registration* into = nullptr;
   if (arriving.kind == Kind::write) {
     // Looked up for every piece: a key that was revoked in the middle stops the message there.
@@ -444,6 +452,7 @@ void Engine::on_read(QueuePair& qp, Link& link, const Slot& message) {
   reply.header.length = message.length;
   reply.header.rkey = message.rkey;
   reply.header.raddr = message.raddr;
+  reply.base = message.imm_raw;
   if ((message.flags & kCross) != 0 && from != nullptr && from->bytes != nullptr) {
     Entries entries;
     List far;
@@ -469,7 +478,7 @@ void Engine::on_read(QueuePair& qp, Link& link, const Slot& message) {
     ++counts_.cross_copies;
   }
   counts_.bytes_read += message.length;
-  executed(qp);
+  if (message.msn == qp.msn_expected) executed(qp);  // not when it is asked for again
   answer(link, reply);
 }
 
@@ -519,6 +528,7 @@ void Engine::on_atomic(QueuePair& qp, Link& link, const Slot& message) {
   reply.header.msn = message.msn;
   reply.header.length = width;
   std::memcpy(reply.header.data, &old, sizeof old);
+  if (link.lossy) remember(qp, reply);
   answer(link, reply);
 }
 
@@ -589,8 +599,8 @@ bool Engine::try_answer(Link& link, PendingAnswer& reply) {
     header.pieces = 0;
     header.msn = told.msn;
     header.rkey = 0;
-    header.raddr = data ? reply.sent_bytes : told.raddr;
-    header.length = told.length;
+    header.raddr = data ? reply.base + reply.sent_bytes : told.raddr;
+    header.length = data ? reply.base + told.length : told.length;
     header.imm_raw = told.imm_raw;
     if (qp != nullptr) {
       stamp(*qp, header);
@@ -623,7 +633,7 @@ bool Engine::try_answer(Link& link, PendingAnswer& reply) {
     }
     reply.sent_bytes += n;
     if (data && reply.sent_bytes < told.length) header.flags |= kMore;
-    link.writer.publish(slots);
+    publish(link, qp, slots);
     ++counts_.messages_sent;
   } while (data && reply.sent_bytes < reply.header.length);
   return true;
@@ -652,7 +662,7 @@ int Engine::flush_acks() {
     header.from_qpn = qp->qpn;
     header.ack = qp->msn_expected;
     qp->ack_due = false;
-    qp->link->writer.publish(1);
+    publish(*qp->link, qp, 1);
     qp->link->ring();
     ++counts_.acks_sent;
     ++counts_.messages_sent;
