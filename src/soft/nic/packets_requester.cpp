@@ -299,7 +299,7 @@ void Packets::acknowledge(QueuePair& qp, std::uint32_t end_psn) {
   const bool inside = s.cursor_seq == qp.seq_done && s.cursor_seq != qp.seq_next &&
                       r::psn_diff(r::psn_add(s.range_at(s.cursor_seq).first, s.cursor_packet), s.una) < 0;
   if (response_lost) {
-    retry(qp, reached);
+    if (!s.retrying) retry(qp, reached);
   } else if (behind || inside) {
     seek(qp, s.una);
   }

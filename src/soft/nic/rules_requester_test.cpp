@@ -92,6 +92,22 @@ TEST_F(RuleRequester, OneRetryAtATime) {
   EXPECT_EQ(live.feed(live.ack(live.ours(1), 0x60)).size(), 2u) << "a new one, after progress";
 }
 
+// Each later write is acknowledged on its own; all these acknowledgements tell of the same lost response.
+TEST_F(RuleRequester, OneLostResponseIsCountedOnce) {
+  live.queue->write(large(m::Opcode::rdma_read, 8));
+  for (int i = 0; i < 20; ++i) live.queue->write(small());
+  live.queue->publish();
+  live.drive();
+  live.sent();
+  for (std::uint32_t i = 1; i <= 20; ++i) live.inject(live.ack(live.ours(i)));
+  live.drive();
+  EXPECT_FALSE(live.failed());
+  EXPECT_EQ(live.state().retries_used, 1u);
+  live.feed({.opcode = read_only, .psn = live.ours(0), .payload = pattern(8, 1)});
+  live.feed(live.ack(live.ours(20)));
+  for (int i = 0; i < 21; ++i) EXPECT_TRUE(live.queue->poll());
+}
+
 TEST_F(RuleRequester, NoMoreReadsUnderWayThanAgreed) {
   LiveConfig config;
   config.max_reads_out = 2;
