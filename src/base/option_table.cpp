@@ -42,6 +42,13 @@ constexpr std::array kTable = {
               "File for a capture of the software NIC's packets (pcapng, for Wireshark); %p becomes the process id; "
               "empty: none.",
               nullptr},
+    OptionRow{
+        "strict", "0", flag,
+        "The software NIC as a sanitizer: lands bytes late and out of order, reports what a program may not do, and "
+        "makes the process exit with 66 if it did.",
+        nullptr},
+    OptionRow{"strict_report", "", text, "File that also gets the findings of `strict`, one JSON object a line.",
+              nullptr},
     OptionRow{"faults", "", text,
               "What the software NIC does wrong on purpose, for example drop=2%,dup=1%,reorder=1%,seed=7.", nullptr},
     OptionRow{

@@ -58,6 +58,11 @@ std::string Core::soft_nic_config(std::uint32_t index) const {
       capture.replace(at, 2, std::to_string(sys::process_id()));
     config += ",capture=" + (index == 0 ? capture : fmt::format("{}.{}", capture, index));
   }
+  if (options_.flag("strict")) {
+    config += ",strict=1";
+    if (const std::string& report = options_.text("strict_report"); !report.empty())
+      config += ",strict_report=" + report;
+  }
   if (std::string faults = options_.text("faults"); !faults.empty()) {
     std::replace(faults.begin(), faults.end(), ',', ';');
     config += ",faults=" + faults;

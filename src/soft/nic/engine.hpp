@@ -26,6 +26,7 @@
 #include "soft/nic/link.hpp"
 #include "soft/nic/memory.hpp"
 #include "soft/nic/queue_pair.hpp"
+#include "soft/nic/strict.hpp"
 #include "strait/plugin.h"
 #include "sys/event_set.hpp"
 #include "sys/fork.hpp"
@@ -46,10 +47,11 @@ struct EngineConfig {
   std::string name = "strait0";
   bool cross_copies = true;
   Carrier carrier = Carrier::any;
-  std::string packet_address;       // of this host, for RoCEv2; "loopback": one in 127/8 of its own; empty: no packets
-  std::uint32_t packet_bytes = 0;   // path MTU; 0: the largest that fits
-  std::string capture;              // file for a pcapng capture; empty: none
-  std::optional<FaultPlan> faults;  // what to do wrong
+  std::string packet_address;      // of this host, for RoCEv2; "loopback": one in 127/8 of its own; empty: no packets
+  std::uint32_t packet_bytes = 0;  // path MTU; 0: the largest that fits
+  std::string capture;             // file for a pcapng capture; empty: none
+  std::optional<StrictConfig> strict;  // report what a program may not do
+  std::optional<FaultPlan> faults;     // what to do wrong
   const sys::Calls* calls = &sys::real_calls();
 };
 
@@ -155,6 +157,13 @@ class Engine {
   [[nodiscard]] bool send_small_write(QueuePair& qp);
   [[nodiscard]] bool land_small_write(Link& link, const Slot& message);
 
+  // landing.cpp
+  [[nodiscard]] Registration* stage(QueuePair& qp, Registration* real, std::uint64_t raddr, std::uint32_t length);
+  [[nodiscard]] bool land_later(QueuePair& qp);
+  int finish_landings();
+  [[nodiscard]] bool land_staged(QueuePair& qp, std::uint32_t rkey, std::uint64_t raddr, std::uint32_t length);
+  void abandon_landing(QueuePair& qp);
+
   // lossy.cpp
   void publish(Link& link, QueuePair* qp, std::uint32_t slots) {
     if (!link.lossy) [[likely]]
@@ -242,6 +251,12 @@ class Engine {
   }
   void write_receive_completion(QueuePair& qp, const Completion& completion);
   void post_completion(CompletionQueue& cq, const Completion& completion);
+  void report_overrun(const CompletionQueue& cq, std::uint32_t qpn, std::uint64_t wqe) {
+    if (!strict_) return;
+    strict_->found(
+        Rule::completion_queue_overrun, qpn, wqe,
+        fmt::format("completion queue {} has no free entry, and loses this and all later ones", cq.number()));
+  }
   void overrun_on_purpose(CompletionQueue& cq) {
     if (faults() && faults()->overrun != 0 && counts_.completions + 1 == faults()->overrun) [[unlikely]]
       cq.overrun_now();
@@ -271,6 +286,8 @@ class Engine {
   std::vector<std::unique_ptr<Link>> links_;
   std::vector<QueuePair*> ack_due_;
   std::vector<QueuePair*> ack_now_;
+  std::unique_ptr<Strict> strict_;    // null: an ordinary NIC
+  std::vector<QueuePair*> landing_;   // with a payload that waits
   std::unique_ptr<Packets> packets_;  // null: this engine has no port
   sys::Mapping doorbells_;            // one cache line per queue pair
   std::vector<std::byte> bounce_;

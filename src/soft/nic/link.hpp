@@ -73,6 +73,7 @@ class Link {
   pid_t peer_pid = 0;
   bool dead = false;
   bool lossy = false;       // either side loses messages on purpose: see lossy.cpp
+  bool paused = false;      // strict: nothing is read while a payload waits to be landed
   std::uint64_t rolls = 0;  // of messages that belong to no queue pair
   struct Held {
     std::int64_t due_ns;

@@ -57,6 +57,16 @@ struct Arriving {
 
 inline constexpr std::int64_t kResendNow = 1;  // a time long past
 
+// Strict: a payload that has arrived and must not be seen yet.
+struct Landing {
+  std::vector<std::byte> bytes;
+  Registration shadow;           // takes the bytes in place of the real one
+  std::byte* guarded = nullptr;  // where the program would see them
+  bool waiting = false;          // all of it is here
+  std::uint64_t due_pass = 0;
+  std::int64_t due_ns = 0;
+};
+
 struct QueuePair {
   // Fixed at creation
   std::uint32_t qpn = 0;
@@ -115,11 +125,14 @@ struct QueuePair {
   bool ack_due = false;
   std::uint64_t receives_taken = 0;
   Arriving arriving;
+  std::unique_ptr<Landing> landing;            // strict only
   std::unique_ptr<ReceiveWork> arriving_into;  // Kind::send in several messages
 
   // For the plan of faults: what this connection is called, and how often it was asked. The same in every run.
   std::uint64_t message_rolls = 0, receive_rolls = 0;
   [[nodiscard]] std::uint64_t flow() const { return std::uint64_t{qpn & 0xffff} << 16 | (remote_qpn & 0xffff); }
+
+  [[nodiscard]] bool landing_waits() const { return landing && landing->waiting; }
 
   [[nodiscard]] Sent& sent_at(std::uint64_t seq) { return sent[seq & (sent.size() - 1)]; }
   [[nodiscard]] bool idle() const { return seq_done == seq_next && next == producer; }

@@ -81,6 +81,7 @@ void Engine::push_fault(QueuePair& qp, const SendWork& work, const DecodeFault& 
 }
 
 Engine::Sending Engine::start_work(QueuePair& qp, const SendWork& work, DecodeFault& fault) {
+  if (strict_ && !qp.streaming) strict_->started(qp, qp.next, work, memory_);
   Sent sent{qp.next, qp.msn_next, 0, work.opcode, work.signaled || qp.all_signaled, false, 0, m::Syndrome::none, 0};
   Sending result = Sending::sent;
   if (is_payload(work.opcode)) {
@@ -105,6 +106,7 @@ bool Engine::check_pieces(QueuePair& qp, const SendWork& work, std::uint32_t acc
     if (piece.in_ring) continue;
     KeyFault why = KeyFault::none;
     if (memory_.check(piece.lkey, qp.pd, piece.address, piece.length_bytes, access, why) == nullptr) {
+      if (strict_) strict_->key_unknown(piece.lkey, qp.qpn, qp.next);
       fault = {m::Syndrome::local_protection, fault_text(why),
                static_cast<std::uint8_t>(kVendorKey + static_cast<int>(why))};
       return false;
@@ -350,11 +352,13 @@ void Engine::advance(QueuePair& qp) {
       return;
     }
     if (sent.awaits_answer || before(qp.msn_acked, sent.msn_after)) return;
+    if (strict_) strict_->completed(qp, sent.index, memory_);
     if (sent.signaled) {
       overrun_on_purpose(*qp.send_cq);
       const bool written = qp.send_cq->write_success(qp.qpn, qp.user_index, sent.opcode,
                                                      static_cast<std::uint16_t>(sent.index), sent.bytes);
       ++(written ? counts_.completions : counts_.completion_overruns);
+      if (!written) report_overrun(*qp.send_cq, qp.qpn, sent.index);
     }
     if (sent.pins != 0) unpin(qp, sent, false);
     ++qp.seq_done;
@@ -554,6 +558,8 @@ void Engine::fail_oldest(QueuePair& qp, m::Syndrome syndrome, std::uint8_t vendo
 void Engine::fail_queue(QueuePair& qp) {
   if (qp.state == QpState::error) return;
   qp.state = QpState::error;
+  abandon_landing(qp);
+  if (strict_) strict_->forget(qp);
   flush_queue(qp);
 }
 

@@ -78,11 +78,11 @@ bool carried_bytes(const Slot& message, std::uint32_t offset, std::uint32_t& n) 
 int Engine::receive(Link& link) {
   int handled = 0;
   const std::uint64_t enough = counts_.bytes_landed + counts_.bytes_read + kBytesPerPass;
-  while (handled < kMessagesPerPass && counts_.bytes_landed + counts_.bytes_read < enough &&
+  while (handled < kMessagesPerPass && !link.paused && counts_.bytes_landed + counts_.bytes_read < enough &&
          link.reader.has_message()) {
     Slot message;
     link.reader.read_header(message);
-    if (!link.lossy && land_small_write(link, message)) {
+    if (!link.lossy && !strict_ && land_small_write(link, message)) {
       link.reader.consume(1);
       ++handled;
       continue;
@@ -178,6 +178,10 @@ void Engine::on_payload(QueuePair& qp, Link& link, const Slot& message) {
       return;
     }
   }
+  if (strict_ && needs_receive && qp.receives_waiting() == 0) {
+    strict_->found(Rule::receive_too_late, qp.qpn, Strict::kNoWqe,
+                   fmt::format("a message of {} bytes found no receive", message.length));
+  }
   if (needs_receive && (qp.receives_waiting() == 0 || overlooks_receive(qp))) {
     PendingAnswer reply{};
     reply.local_qpn = qp.qpn;
@@ -209,6 +213,7 @@ void Engine::on_payload(QueuePair& qp, Link& link, const Slot& message) {
                  message.rkey,   message.raddr,
                  message.length, 0,
                  message.imm_raw};
+  into = stage(qp, into, message.raddr, message.length);
   if ((message.flags & kCross) != 0) {
     if (!land_cross(qp, link, message, into, receive)) return;
     qp.arriving.landed = message.length;
@@ -222,7 +227,7 @@ void Engine::on_payload(QueuePair& qp, Link& link, const Slot& message) {
     if (!land(qp, link, message, into, receive, 0, n)) return;
     qp.arriving.landed = n;
   }
-  if (qp.arriving.landed == qp.arriving.length) finish_payload(qp, qp.arriving);
+  if (qp.arriving.landed == qp.arriving.length && !land_later(qp)) finish_payload(qp, qp.arriving);
 }
 
 void Engine::on_more(QueuePair& qp, Link& link, const Slot& message) {
@@ -253,12 +258,13 @@ void Engine::on_more(QueuePair& qp, Link& link, const Slot& message) {
       refuse(qp, link, message.msn, m::Syndrome::remote_access, m::Syndrome::none, vendor_of(why));
       return;
     }
+    into = stage(qp, into, arriving.raddr, arriving.length);
   }
   Slot located = message;  // where the whole message goes
   located.raddr = arriving.raddr;
   if (!land(qp, link, located, into, qp.arriving_into.get(), arriving.landed, n)) return;
   arriving.landed += n;
-  if (arriving.landed == arriving.length) finish_payload(qp, arriving);
+  if (arriving.landed == arriving.length && !land_later(qp)) finish_payload(qp, arriving);
 }
 
 // Payload that lies in the ring, or in the header itself.
@@ -684,6 +690,7 @@ void Engine::post_completion(CompletionQueue& cq, const Completion& completion) 
   overrun_on_purpose(cq);
   if (!cq.write(completion)) {
     ++counts_.completion_overruns;
+    report_overrun(cq, completion.qpn, completion.wqe_counter);
     return;
   }
   ++counts_.completions;
