@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of RoCEv2, one by one: duplicates (B6 of docs/wire-roce.md). What was executed is never executed again.
+// The rules of RoCEv2, one by one: duplicates (docs/wire-roce.md). What was executed is never executed again.
 #include "soft/nic/rules_testing.hpp"
 
 namespace strait::soft::nic::testing {

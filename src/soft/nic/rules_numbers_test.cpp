@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of RoCEv2, one by one: sequence numbers (B3) and acknowledgement (B4) of docs/wire-roce.md.
+// The rules of RoCEv2, one by one: sequence numbers and acknowledgement (docs/wire-roce.md).
 #include <array>
 
 #include "soft/nic/rules_testing.hpp"
@@ -24,7 +24,7 @@ Wqe small_write() {
   return {.opcode = m::Opcode::rdma_write, .raddr = 0x1000, .rkey = 0x77, .inlined = pattern(8, 1)};
 }
 
-// ---- B3: PSN and MSN
+// ---- PSN and MSN
 
 TEST(RulePsn, TwentyFourBitsThatWrap) {
   Live live;  // expects 0xfffffd
@@ -108,7 +108,7 @@ TEST(RuleMsn, CountsAMessageAtItsLastPacketAndAReadAtItsStart) {
   EXPECT_EQ(live.answer({.opcode = fetch_add, .psn = live.at(5), .va = memory.at(), .rkey = memory.key}).msn, 3u);
 }
 
-// ---- B4: acknowledgement by the responder
+// ---- acknowledgement by the responder
 
 TEST(RuleAck, OnlyWhoAsksIsAnsweredAndOneAnswerCoversAll) {
   Live live;
@@ -128,7 +128,7 @@ TEST(RuleAck, OnlyWhoAsksIsAnsweredAndOneAnswerCoversAll) {
   EXPECT_EQ(answers[0].syndrome, 0x1fu) << "credits are not used";
 }
 
-// ---- B4: what the requester makes of answers
+// ---- what the requester makes of answers
 
 class RuleSyndrome : public ::testing::TestWithParam<std::pair<unsigned, m::Syndrome>> {};
 INSTANTIATE_TEST_SUITE_P(All, RuleSyndrome,
@@ -315,7 +315,7 @@ TEST(RuleAck, InsideAnOutstandingReadChangesNothing) {
   EXPECT_EQ(event->syndrome, m::Syndrome::none);
 }
 
-// ---- B4: timers and counts
+// ---- timers and counts
 
 TEST(RuleRnr, TimerCodesAreThoseOfTheTable) {
   constexpr std::array<double, 32> kMilliseconds = {655.36, .01,   .02,   .03,    .04,    .06,    .08,    .12,

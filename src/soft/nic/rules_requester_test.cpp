@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of RoCEv2, one by one: the requester (B7 of docs/wire-roce.md) and congestion.
+// The rules of RoCEv2, one by one: the requester and congestion (docs/wire-roce.md).
 #include "soft/nic/rules_testing.hpp"
 
 namespace strait::soft::nic::testing {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of RoCEv2, one by one: path MTU (B8 of docs/wire-roce.md), unreliable connections, datagrams, IPv6.
+// The rules of RoCEv2, one by one: path MTU, unreliable connections, datagrams, IPv6 (docs/wire-roce.md).
 #include <unistd.h>
 
 #include <array>
@@ -11,7 +11,7 @@
 namespace strait::soft::nic::testing {
 namespace {
 
-// ---- B8: path MTU
+// ---- path MTU
 
 class RuleMtu : public ::testing::TestWithParam<std::uint32_t> {
  protected:
