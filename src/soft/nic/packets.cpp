@@ -97,7 +97,8 @@ int Packets::pass() {
     if (!qp->packets->ack_due) continue;
     qp->packets->ack_due = false;
     PacketAnswer ack;
-    ack.psn = r::psn_add(qp->packets->epsn, r::kPsnMask);  // the last one that arrived in order
+    // The last one that arrived in order; while its payload waits to be landed, the one before.
+    ack.psn = r::psn_add(qp->packets->epsn, qp->landing_waits() ? r::kPsnMask - 1 : r::kPsnMask);
     ack.msn = qp->packets->msn;
     queue_answer(*qp, ack);
   }

@@ -228,6 +228,7 @@ constexpr strait_nic_ops kOps = {
     .arm = nic_arm,
     .event_fd = nic_event_fd,
     .counters = nic_counters,
+    .describe_mr = nullptr,
 };
 
 }  // namespace
