@@ -11,7 +11,14 @@ mkdir -p "$folder/suite" "$folder/demo" "$folder/damaged"
 trap 'rm -rf "$folder"' EXIT
 export HOME=$folder # no personal preferences
 
-fail() { echo "tshark_suite: $1"; [[ ! -s $folder/err ]] || cat "$folder/err"; exit 1; }
+# To stderr: it is also called where stdout is a result.
+fail() {
+  {
+    echo "tshark_suite: $1"
+    [[ ! -s $folder/err ]] || head -20 "$folder/err"
+  } >&2
+  exit 1
+}
 # rpcordma claims small SENDs by guessing, and then calls them malformed.
 dissect() { tshark --disable-protocol rpcordma -r "$@" 2>"$folder/err"; }
 # Comments count as expert notes too, of the least severity.
@@ -23,7 +30,7 @@ judge() { # FOLDER: prints the number of packets
   packets=$("$checker" "${files[@]}" 2>"$folder/err") || fail "an iCRC is wrong"
   for file in "${files[@]}"; do
     bad=$(dissect "$file" -o ip.check_checksum:TRUE -Y "$objection or ip.checksum.status == 0" | head -5)
-    [[ -z $bad ]] || { echo "$bad"; fail "tshark objects to $file"; }
+    [[ -z $bad ]] || { echo "$bad" >&2; fail "tshark objects to $file"; }
   done
   echo "$packets"
 }
