@@ -216,6 +216,53 @@ def packet():
     }
 
 
+def live_packet():
+    # Steps of live_packet.cpp. Queue pairs: 0 reliable, 1 allows nothing, 2 failed, 3 not connected, 4 UC, 5 UD.
+    def made(opcode, psn=0, qp=0, flags=1, where=0x1000, length=8):
+        return struct.pack(">BBBBbHH", 0, qp, opcode, flags, psn, where, length)
+
+    def post(opcode, length=600, qp=0):
+        return struct.pack(">BBBH", 5, qp, opcode, length - 1)
+
+    def receive(qp=0, length=4096):
+        return struct.pack(">BBH", 6, qp, length - 1)
+
+    run, revoke = b"\x0f", b"\xff"
+    aligned = 0x11
+
+    def ack(psn, syndrome=0x1F):
+        return made(0x11, psn, where=syndrome)
+
+    return {
+        "write": b"\0" + made(0x0A) + made(0x06, length=600) + made(0x07) + made(0x08, length=88) + run,
+        "write-duplicate": b"\0" + made(0x0A) + run + made(0x0A, -1) + run + made(0x0A, 3) + made(0x0A, 4) + run,
+        "write-guard": b"\0" + made(0x0A, where=0x0FF8, length=16) + run,
+        "write-read-only": b"\0" + made(0x0A, flags=5, where=0x4000) + run,
+        "write-imm": b"\2" + made(0x0B) + run + receive() + made(0x0B) + run,
+        "send": b"\0" + made(0x04) + receive() + made(0x00) + made(0x01) + made(0x03, length=9) + run,
+        "send-too-large": b"\0" + receive(length=300) + made(0x00) + made(0x02, length=200) + run,
+        "send-bad-receive": b"\0" + receive(qp=0x84 - 0x84 % 6) + made(0x04) + run,
+        "invalidate": b"\0" + receive() + made(0x17) + run + made(0x0A) + run,
+        "read": b"\1" + made(0x0C, length=4000) + run + made(0x0C, -16, length=4000) + made(0x0C, -1, length=256) + run,
+        "read-revoked": b"\0" + made(0x0C, length=8000) + made(0x0C, length=8000) + made(0x0C, length=8000) + run + revoke + run,
+        "atomic": b"\0" + made(0x14, flags=aligned) + run + made(0x14, -1, flags=aligned) + made(0x13, flags=aligned) + run,
+        "atomic-guard": b"\0" + made(0x14, flags=aligned, where=0x3000) + run,
+        "denied": b"\0" + made(0x0A, qp=1) + made(0x0C, qp=1) + run,
+        "failed": b"\0" + made(0x0A, qp=2) + made(0x0A, qp=3) + run,
+        "uc": b"\0" + receive(qp=4) + made(0x20, qp=4) + made(0x22, 1, qp=4) + made(0x24, qp=4) + made(0x2A, qp=4) + run,
+        "ud": b"\1" + receive(qp=5) + made(0x64, qp=5, length=99) + made(0x65, qp=5, flags=64) + run,
+        "requester": b"\0" + post(0) + post(4) + post(5) + run + ack(2) + made(0x10, 3) + run,
+        "requester-read": b"\0" + post(4) + run + made(0x0D) + made(0x0E) + made(0x0F, length=88) + run,
+        "requester-atomic": b"\0" + post(5) + post(6) + run + made(0x12) + made(0x12) + run,
+        "requester-nak": b"\0" + post(2) + post(2) + run + ack(1, 0x60) + run + ack(1, 0x21) + run + ack(0, 0x62) + run,
+        "requester-ahead": b"\0" + post(4) + post(0) + run + ack(3) + ack(1) + ack(100) + run + made(0x0F, 2, length=88),
+        "requester-revoked": b"\0" + post(0, 4000) + post(4) + revoke + run + made(0x0D) + run,
+        "cnp": b"\0" + post(0, 4000) + made(0x81) * 6 + run + made(0x0A, qp=0x80) + run,
+        "raw": b"\0" + struct.pack(">BBB", 4, 0, 40) + bth(0x0C, psn=0xFFFFFE) + RETH + bytes(4),
+        "raw-short": b"\0" + struct.pack(">BBB", 4, 4, 16) + bth(0x24, psn=0xFFFFFE),
+    }
+
+
 def checksum(data):
     total = sum(struct.unpack(f">{len(data) // 2}H", data))
     while total >> 16:
@@ -255,5 +302,5 @@ def frame():
     }
 
 
-for seeds in (endpoint, values, options, ticket, rendezvous, wqe, packet, frame):
+for seeds in (endpoint, values, options, ticket, rendezvous, wqe, packet, live_packet, frame):
     write(seeds.__name__, seeds())

@@ -38,7 +38,7 @@ std::uint64_t checksum(std::uint32_t slots, SlotAt slot_at) {
       sum ^= sum >> 32;  // a product carries upwards only: bring the high bits down
     }
   }
-  const std::uint64_t folded = (sum ^ sum >> 16 ^ sum >> 48) & 0xffff;
+  const std::uint64_t folded = (sum ^ sum >> 16) & 0xffff;  // the upper half is in the lower one already
   return (folded == 0 ? 1 : folded) << 48;
 }
 

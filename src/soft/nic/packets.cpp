@@ -53,12 +53,12 @@ Status Packets::connect(QueuePair& qp, const PacketPath& path) {
 
 void Packets::forget(QueuePair& qp) {
   if (!qp.packets) return;
-  // The acknowledgement it still owes is what the peer waits for.
-  if (qp.packets->ack_due) {
-    owe_ack(qp);
-    (void)send_answers(qp, kBurst);
-    flush();
-  }
+  // The acknowledgement it still owes is what the peer waits for. A read's response is not sent any more: its memory
+  // may be gone already.
+  std::deque<PacketAnswer>& answers = qp.packets->answers;
+  std::erase_if(answers, [](const PacketAnswer& a) { return a.what == PacketAnswer::What::read; });
+  (void)send_answers(qp, kBurst);
+  flush();
   std::erase(busy_, &qp);
   std::erase(ack_due_, &qp);
   --connected_;

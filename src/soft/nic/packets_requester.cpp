@@ -269,13 +269,15 @@ void Packets::acknowledge(QueuePair& qp, std::uint32_t end_psn) {
     const PsnRange& range = s.range_at(seq);
     const Sent& record = qp.sent_at(seq);
     if (record.fault != m::Syndrome::none) break;
-    if (r::psn_diff(r::psn_add(range.first, range.count), end_psn) > 0) break;
     if (record.awaits_answer) {
-      // Acknowledged beyond a response that never came.
-      reached = r::psn_add(range.first, range.landed);
-      response_lost = true;
+      // Acknowledged beyond a response that never came. Only the response itself moves a read on: had it been
+      // acknowledged up to its middle, nothing could answer it any more.
+      const std::uint32_t answered = r::psn_add(range.first, range.landed);
+      response_lost = r::psn_diff(end_psn, answered) > 0;
+      if (response_lost) reached = answered;
       break;
     }
+    if (r::psn_diff(r::psn_add(range.first, range.count), end_psn) > 0) break;
     qp.msn_acked = record.msn_after;
   }
   if (r::psn_diff(reached, s.una) > 0) {
@@ -298,7 +300,7 @@ void Packets::acknowledge(QueuePair& qp, std::uint32_t end_psn) {
   const bool inside = s.cursor_seq == qp.seq_done && s.cursor_seq != qp.seq_next &&
                       r::psn_diff(r::psn_add(s.range_at(s.cursor_seq).first, s.cursor_packet), s.una) < 0;
   if (response_lost) {
-    retry(qp, reached);
+    if (!s.retrying) retry(qp, reached);
   } else if (behind || inside) {
     seek(qp, s.una);
   }
@@ -348,7 +350,8 @@ void Packets::on_nak(QueuePair& qp, const roce::Packet& packet) {
   }
   ++counts_.naks_received;
   if (packet.syndrome == r::kSyndromeNakSequence) {
-    if (!s.retrying) retry(qp, packet.psn);
+    // After "receiver not ready" what was sent behind it is out of sequence, and it all goes again anyway.
+    if (!s.retrying && s.resume_at_ns == 0) retry(qp, packet.psn);
     return;
   }
   fail_at(qp, packet.psn, syndrome_of_nak(packet.syndrome), 0);

@@ -27,6 +27,28 @@ std::uint32_t access_for(r::Kind kind) {
   }
 }
 
+// Answers that wait for the port. A read or atomic has a place for itself and some duplicates.
+bool too_many_answers(const PacketState& s) {
+  return s.answers.size() >= 64 + 4 * s.replays.size();
+}
+
+std::uint32_t packets_of(std::uint32_t bytes, std::uint32_t pmtu) {
+  return bytes == 0 ? 1 : (bytes - 1) / pmtu + 1;
+}
+
+// The bytes that are asked for again have not left yet and will leave anyway. Without this a small packet that comes
+// again and again would be worth a long response each time.
+bool is_on_its_way(const PacketState& s, const roce::Packet& again, std::uint32_t last_psn) {
+  const std::uint32_t pmtu = s.path.pmtu_bytes;
+  return std::any_of(s.answers.begin(), s.answers.end(), [&](const PacketAnswer& a) {
+    if (a.what != PacketAnswer::What::read) return false;
+    const std::int32_t into = r::psn_diff(again.psn, a.psn);
+    return into >= static_cast<std::int32_t>(a.offset / pmtu) &&
+           r::psn_diff(last_psn, r::psn_add(a.psn, packets_of(a.length, pmtu))) < 0 &&
+           again.va == a.va + std::uint64_t{static_cast<std::uint32_t>(into)} * pmtu;
+  });
+}
+
 }  // namespace
 
 void Packets::on_request(QueuePair& qp, const roce::Packet& packet) {
@@ -86,6 +108,8 @@ void Packets::on_request(QueuePair& qp, const roce::Packet& packet) {
     s.dropping = true;
     return drop(roce::Drop::no_receiver);
   }
+  // Nobody who keeps to the agreed number of reads under way gets here; what is lost is asked for again.
+  if (asks && too_many_answers(s)) return drop(roce::Drop::no_room);
   if (shape.kind == r::Kind::read_request) return on_read(qp, packet);
   if (shape.kind == r::Kind::atomic) return on_atomic(qp, packet);
   on_payload(qp, packet);
@@ -149,7 +173,7 @@ void Packets::on_payload(QueuePair& qp, const roce::Packet& packet) {
     }
     finish_message(qp, packet);
   }
-  if (packet.ack_req) owe_ack(qp);
+  if (packet.ack_req && s.path.transport == r::Transport::rc) owe_ack(qp);
 }
 
 // Strict: the payload has waited long enough. What came meanwhile has its turn now.
@@ -161,7 +185,7 @@ void Packets::finish_late(QueuePair& qp) {
     return;
   }
   finish_message(qp, s.late);
-  if (s.late.ack_req) owe_ack(qp);
+  if (s.late.ack_req && s.path.transport == r::Transport::rc) owe_ack(qp);
   while (!s.inbox.empty() && !qp.landing_waits()) {
     const PacketState::Waiting next = std::move(s.inbox.front());
     s.inbox.pop_front();
@@ -225,7 +249,7 @@ void Packets::on_read(QueuePair& qp, const roce::Packet& packet) {
   if (packet.dma_length != 0 &&
       engine_.memory_.check(packet.rkey, qp.pd, packet.va, packet.dma_length, STRAIT_NIC_REMOTE_READ, why) == nullptr)
     return refuse(qp, packet.psn, r::kSyndromeNakRemoteAccess, m::Syndrome::none);
-  const std::uint32_t packets = packet.dma_length == 0 ? 1 : (packet.dma_length - 1) / s.path.pmtu_bytes + 1;
+  const std::uint32_t packets = packets_of(packet.dma_length, s.path.pmtu_bytes);
   s.epsn = r::psn_add(s.epsn, packets);
   s.msn = (s.msn + 1) & r::kPsnMask;
   engine_.counts_.bytes_read += packet.dma_length;
@@ -280,6 +304,7 @@ void Packets::on_duplicate(QueuePair& qp, const roce::Packet& packet) {
   const r::Shape& shape = r::shape_of(packet.opcode);
   ++counts_.duplicates;
   if (shape.kind == r::Kind::send || shape.kind == r::Kind::write) return owe_ack(qp);
+  if (too_many_answers(s)) return drop(roce::Drop::no_room);
   const bool read = shape.kind == r::Kind::read_request;
   for (const Replay& replay : s.replays) {
     const PacketAnswer& was = replay.answer;
@@ -288,10 +313,13 @@ void Packets::on_duplicate(QueuePair& qp, const roce::Packet& packet) {
     if (into < 0 || r::psn_diff(packet.psn, was.last_psn) > 0) continue;
     PacketAnswer again = was;
     if (read) {
-      // Perhaps only the rest of it: inside what was granted, under the same key, and read from memory again.
-      const std::uint64_t skip = std::uint64_t{static_cast<std::uint32_t>(into)} * s.path.pmtu_bytes;
-      if (packet.rkey != was.rkey || packet.va != was.va + skip || packet.dma_length != was.length - skip)
+      // Perhaps only a part of it: inside what was granted, under the same key, within its numbers, and read from
+      // memory again.
+      const std::uint32_t last = r::psn_add(packet.psn, packets_of(packet.dma_length, s.path.pmtu_bytes) - 1);
+      if (packet.rkey != was.rkey || packet.va < was.va || packet.dma_length > was.length ||
+          packet.va - was.va > was.length - packet.dma_length || r::psn_diff(last, was.last_psn) > 0)
         return drop(roce::Drop::stale_psn);
+      if (is_on_its_way(s, packet, last)) return;
       again.psn = packet.psn;
       again.va = packet.va;
       again.length = packet.dma_length;
@@ -333,6 +361,7 @@ void Packets::not_ready(QueuePair& qp, std::uint32_t psn) {
   rnr.syndrome = static_cast<std::uint8_t>(r::kSyndromeRnr | s.path.rnr_timer);
   rnr.psn = psn;
   rnr.msn = s.msn;
+  s.nak_sent = true;  // what follows it is out of sequence, and that is no news
   ++engine_.counts_.rnr_sent;
   queue_answer(qp, rnr);
 }

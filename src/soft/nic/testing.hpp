@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <initializer_list>
@@ -43,6 +44,7 @@ struct Event {
   m::Syndrome syndrome;
   std::uint32_t qpn;
   m::Opcode send_opcode;
+  std::uint32_t flags_rqpn;  // datagrams: the sender's queue pair, and whether a header comes first
 };
 
 inline void put32(std::byte* at, std::uint32_t v) {
@@ -194,7 +196,8 @@ class TestQueue {
                 get32(cqe + 36),
                 (own >> 4) >= 13 ? static_cast<m::Syndrome>(cqe[55]) : m::Syndrome::none,
                 get32(cqe + 56) & 0xffffff,
-                static_cast<m::Opcode>(cqe[56])};
+                static_cast<m::Opcode>(cqe[56]),
+                get32(cqe + 24)};
     ++ci;
     std::uint32_t word = 0;
     put32(reinterpret_cast<std::byte*>(&word), static_cast<std::uint32_t>(ci & 0xffffff));
@@ -240,8 +243,8 @@ struct Pair {
   explicit Pair(const PairConfig& config = {}, std::uint32_t blocks = 64, std::int64_t answer_ns = 0,
                 std::uint32_t rnr_retries = 7)
       : config_(config) {
-    a = Engine::open(config).value();
-    b = Engine::open(config).value();
+    a = Engine::open(captured("a")).value();
+    b = Engine::open(captured("b")).value();
     if (config.packets) {
       const auto address = [&](std::uint8_t last) {
         return config.v6 ? roce::IpAddress::parse("fd00::" + std::to_string(last)).value()
@@ -258,6 +261,19 @@ struct Pair {
     qa = std::make_unique<TestQueue>(*a, pd_a, blocks);
     qb = std::make_unique<TestQueue>(*b, pd_b, blocks);
     connect_both(answer_ns, rnr_retries);
+  }
+  // STRAIT_TEST_CAPTURE names a folder: every engine on packets then writes down what it sends and receives, for others
+  // to judge.
+  [[nodiscard]] EngineConfig captured(const char* end) const {
+    EngineConfig config = config_;
+    const char* const folder = std::getenv("STRAIT_TEST_CAPTURE");
+    const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+    if (folder == nullptr || !config_.packets || test == nullptr) return config;
+    static int number = 0;
+    std::string name = fmt::format("{}.{}-{}{}.pcapng", test->test_suite_name(), test->name(), number++, end);
+    for (char& c : name) c = c == '/' ? '_' : c;
+    config.capture = fmt::format("{}/{}", folder, name);
+    return config;
   }
   // One way of a connection over packets. The numbers wrap soon, so that every test sees that.
   [[nodiscard]] PacketPath path(bool from_a, std::uint32_t remote_qpn) const {

@@ -136,7 +136,8 @@ const char* drop_text(Drop drop) {
     case Drop::bad_qkey: return "wrong queue key";
     case Drop::stale_psn: return "sequence number of long ago";
     case Drop::unexpected_response: return "response that nothing asked for";
-    case Drop::no_receiver: return "queue pair of a process that is not there";
+    case Drop::no_receiver: return "no receive was posted for it";
+    case Drop::no_room: return "too many answers wait already";
     case Drop::injected: return "dropped on purpose by fault injection";
   }
   return "unknown reason";

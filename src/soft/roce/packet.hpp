@@ -68,6 +68,7 @@ enum class Drop : std::uint8_t {
   stale_psn,
   unexpected_response,
   no_receiver,
+  no_room,
   injected,
 };
 inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(Drop::injected) + 1;

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bad network: packets are dropped, doubled, reordered and damaged, and no program may notice.
+#include "soft/nic/rules_testing.hpp"
+#include "soft/nic/storm_testing.hpp"
+
+namespace strait::soft::nic::testing {
+namespace {
+
+struct Weather {
+  const char* name;
+  const char* plan;
+  std::uint32_t pmtu_bytes;
+  bool v6 = false;
+};
+void PrintTo(const Weather& weather, std::ostream* out) {
+  *out << weather.plan;
+}
+
+class Loss : public ::testing::TestWithParam<Weather> {};
+constexpr const char* kBad = "drop=5%,dup=2%,reorder=2%,corrupt=1%";
+INSTANTIATE_TEST_SUITE_P(In, Loss,
+                         ::testing::Values(Weather{"calm", "seed=1", 1024}, Weather{"drops", "drop=5%,seed=2", 1024},
+                                           Weather{"doubles", "dup=20%,seed=3", 512},
+                                           Weather{"reorders", "reorder=10%,seed=4", 1024},
+                                           Weather{"corrupts", "corrupt=5%,seed=5", 2048},
+                                           Weather{"delays", "delay=5%:200us,seed=6", 1024},
+                                           Weather{"bad_256", kBad, 256}, Weather{"bad_512", kBad, 512},
+                                           Weather{"bad_1024", kBad, 1024}, Weather{"bad_2048", kBad, 2048},
+                                           Weather{"bad_4096", kBad, 4096}, Weather{"bad_v6", kBad, 1024, true},
+                                           Weather{"receivers_overlooked", "rnr=20%,drop=2%,seed=9", 1024}),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+TEST_P(Loss, NobodyNotices) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    StormConfig config;
+    config.operations = 500;
+    config.seed = seed;
+    config.pair.pmtu_bytes = GetParam().pmtu_bytes;
+    config.pair.v6 = GetParam().v6;
+    config.pair.faults = FaultPlan::parse(fmt::format("{},seed={}", GetParam().plan, seed * 100 + 7)).value();
+    Storm storm(config);
+    const std::string failure = storm.run();
+    ASSERT_EQ(failure, "") << "seed " << seed << ", plan " << config.pair.faults->text();
+    // Nothing is left over: no packet unacknowledged, no answer waiting, nobody on a list.
+    Pair& pair = storm.pair;
+    for (const bool a : {true, false}) {
+      Engine& engine = a ? *pair.a : *pair.b;
+      QueuePair& qp = EngineTestPeer::queue_pair(engine, (a ? pair.qa : pair.qb)->qpn);
+      const auto deadline = sys::Deadline::after_ns(20'000'000'000);
+      while ((!qp.packets->answers.empty() || qp.packets->listed) && !deadline.passed()) pair.drive(1);
+      EXPECT_TRUE(qp.idle());
+      EXPECT_EQ(qp.answers_awaited, 0u);
+      EXPECT_EQ(qp.packets->una, qp.packets->sent_end);
+      EXPECT_EQ(qp.packets->sent_end, qp.packets->psn_end);
+      EXPECT_TRUE(qp.packets->answers.empty());
+      EXPECT_FALSE(qp.packets->listed);
+      const bool touched = config.pair.faults->touches_messages();
+      EXPECT_EQ(engine.counts().faults_injected != 0, touched);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strait::soft::nic::testing
