@@ -14,6 +14,7 @@ strait_arrows(keys        export buffer sys base result plugin)
 strait_arrows(plan        base result)  # pure: sees capability records, asks nobody
 strait_arrows(rendezvous  keys sys base result)
 strait_arrows(rail        device wire sys base result plugin)
+strait_arrows(rail_verbs  wire sys base result plugin)  # a plug-in, like the software NIC
 strait_arrows(post        plan keys export buffer rail device wire sys base result plugin)
 strait_arrows(node        post rendezvous plan keys export buffer rail device wire sys base result plugin api)
 # The far side shares formats and system calls with the library, never its code.

@@ -26,6 +26,9 @@ function(strait_check_headers)
   list(SORT modules ORDER DESCENDING)  # "rail/mlx5" is asked before "rail"
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/*.hpp
     ${PROJECT_SOURCE_DIR}/src/*.h)
+  if(NOT STRAIT_HAS_VERBS)
+    list(FILTER headers EXCLUDE REGEX "^rail/verbs/")
+  endif()
   foreach(header ${headers})
     set(owner "")
     foreach(module ${modules})

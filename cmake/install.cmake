@@ -4,6 +4,9 @@
 include(CMakePackageConfigHelpers)
 
 add_dependencies(strait strait_soft)  # opened at run time: whoever builds the library wants its devices too
+if(TARGET strait_verbs)
+  add_dependencies(strait strait_verbs)
+endif()
 set_target_properties(strait_tool PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin OUTPUT_NAME strait)
 install(TARGETS strait strait_tool)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/strait DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

@@ -86,7 +86,13 @@ typedef struct strait_provider_ops {
 
   /* "exports=3,opens=1,...": every call counted, for tests and `strait info`. Writes at most `capacity` bytes. */
   void (*counters)(strait_provider*, char* text, size_t capacity);
+
+  /* Optional, and absent in plug-ins whose struct ends here. When export_fd makes a dma-buf of ordinary pages: the
+   * sealed memfd that holds the same pages, for a NIC whose driver takes no dma-buf. Given back with close_fd. */
+  int32_t (*export_pages)(strait_provider*, uint64_t address, uint64_t length_bytes, int32_t* fd, uint64_t* offset,
+                          strait_plugin_error*);
 } strait_provider_ops;
+#define STRAIT_PROVIDER_OPS_LEAST offsetof(strait_provider_ops, export_pages)
 
 /* The one symbol a provider plug-in exports. */
 typedef const strait_provider_ops* (*strait_provider_entry)(void);
@@ -121,7 +127,9 @@ enum { /* access of a memory region or a queue pair */
        STRAIT_NIC_REMOTE_ATOMIC = 1u << 3,
        /* Of a registration with a descriptor: `address` is also where this process has it mapped, readable and
           writable. */
-       STRAIT_NIC_CPU_ADDRESS = 1u << 16
+       STRAIT_NIC_CPU_ADDRESS = 1u << 16,
+       /* Of a registration with a descriptor: pages_fd and pages_offset are valid too. */
+       STRAIT_NIC_PAGES_FD = 1u << 17
 };
 
 enum { STRAIT_NIC_CQ_COLLAPSED = 1u << 0, STRAIT_NIC_CQ_IGNORE_OVERRUN = 1u << 1 };
@@ -134,6 +142,7 @@ typedef struct strait_nic_info {
   uint32_t max_inline_bytes;
   uint32_t imports_fds; /* registers memory by file descriptor */
   uint32_t has_packets; /* reaches other hosts */
+  uint32_t wants_pages; /* its driver takes no dma-buf: hand it the memfd behind one as well */
 } strait_nic_info;
 
 /* Where a NIC can be found by another one: exchanged by the two ends before they connect. Opaque bytes. */
@@ -150,6 +159,9 @@ typedef struct strait_nic_mr_request {
   uint64_t address; /* what work requests will call the first byte */
   uint64_t length_bytes;
   const strait_memory_port* port; /* not null: reach it through the port */
+  int32_t pages_fd;               /* with STRAIT_NIC_PAGES_FD: a sealed memfd that holds the same pages as `fd` */
+  uint32_t reserved;
+  uint64_t pages_offset; /* of the first byte in it */
 } strait_nic_mr_request;
 
 typedef struct strait_nic_mr {
@@ -233,7 +245,12 @@ typedef struct strait_nic_ops {
   int32_t (*event_fd)(strait_nic*);
   /* "wqes=12,cqes=12,..." */
   void (*counters)(strait_nic*, char* text, size_t capacity);
+
+  /* Optional, and absent in plug-ins whose struct ends here. How this memory was registered, for people: "dma-buf
+   * refused (EOPNOTSUPP), the mapping of its memfd was registered". */
+  int32_t (*describe_mr)(strait_nic*, uint32_t lkey, char* text, size_t capacity);
 } strait_nic_ops;
+#define STRAIT_NIC_OPS_LEAST offsetof(strait_nic_ops, describe_mr)
 
 typedef const strait_nic_ops* (*strait_nic_entry)(void);
 #define STRAIT_NIC_ENTRY "strait_nic_plugin"

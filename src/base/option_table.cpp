@@ -17,7 +17,10 @@ constexpr std::array kTable = {
     OptionRow{"progress", "thread", choice,
               "Who drives the queues: a thread of the node, the caller's polls, or a poll when an eventfd is readable.",
               "thread|caller|eventfd"},
-    OptionRow{"nics", "soft", text, "NICs to open, separated by commas: soft, soft:2 for two of them, none.", nullptr},
+    OptionRow{"nics", "soft", text,
+              "NICs to open, separated by commas: soft, soft:2 for two of them, verbs:rxe0 for that RDMA device "
+              "(verbs:rxe0/3 with the GID of index 3), none.",
+              nullptr},
     OptionRow{"accelerators", "soft:1", text, "Accelerators to open: soft:N for N software accelerators, none.",
               nullptr},
     OptionRow{"accelerator_memory", "256M", bytes, "Memory of each software accelerator.", nullptr, false, 4096,
@@ -25,6 +28,8 @@ constexpr std::array kTable = {
     OptionRow{"accelerator_export", "1", flag, "Software accelerators can export their memory as file descriptors.",
               nullptr},
     OptionRow{"soft_library", "", text, "Path of libstrait-soft; empty: beside the library, then the usual places.",
+              nullptr},
+    OptionRow{"verbs_library", "", text, "Path of libstrait-verbs; empty: beside the library, then the usual places.",
               nullptr},
     OptionRow{"allow_staging", "0", flag, "Copy through host memory when a NIC cannot reach the memory itself.",
               nullptr},
@@ -41,6 +46,13 @@ constexpr std::array kTable = {
     OptionRow{"capture", "", text,
               "File for a capture of the software NIC's packets (pcapng, for Wireshark); %p becomes the process id; "
               "empty: none.",
+              nullptr},
+    OptionRow{
+        "strict", "0", flag,
+        "The software NIC as a sanitizer: lands bytes late and out of order, reports what a program may not do, and "
+        "makes the process exit with 66 if it did.",
+        nullptr},
+    OptionRow{"strict_report", "", text, "File that also gets the findings of `strict`, one JSON object a line.",
               nullptr},
     OptionRow{"faults", "", text,
               "What the software NIC does wrong on purpose, for example drop=2%,dup=1%,reorder=1%,seed=7.", nullptr},

@@ -201,6 +201,7 @@ const strait_provider_ops* host_provider_ops() {
       .export_fd = host_export_fd,  // a NIC registers host memory by its address; the descriptor is for mapping it
       .close_fd = [](strait_provider*, std::int32_t fd) { sys::Fd(fd).reset(); },
       .counters = host_counters,
+      .export_pages = nullptr,  // export_fd is the memfd itself
   };
   return &ops;
 }

@@ -37,9 +37,9 @@ Status check_ops(const strait_provider_ops* ops, const std::string& origin) {
                             origin, ops->abi_version, STRAIT_PLUGIN_ABI),
                        "Build both from the same release.");
   }
-  if (ops->struct_size < sizeof(strait_provider_ops)) {
+  if (ops->struct_size < STRAIT_PROVIDER_OPS_LEAST) {
     return fail(Code::unsupported, "the memory provider from {} has a struct of {} bytes, {} are needed", origin,
-                ops->struct_size, sizeof(strait_provider_ops));
+                ops->struct_size, STRAIT_PROVIDER_OPS_LEAST);
   }
   if (ops->kind == nullptr || ops->kind[0] == '\0') {
     return fail(Code::invalid, "the memory provider from {} has no kind", origin);
@@ -153,6 +153,18 @@ Result<Provider::RawFd> Provider::export_fd(Range range) {
       plugin_.ops->export_fd(raw_, range.address, range.length_bytes, &out.fd, &out.offset, &error);
   if (code != 0) return taken(code, error, kind_, "export memory");
   if (out.fd < 0) return fail(Code::system, "the {} provider exported memory without a descriptor", kind_);
+  return out;
+}
+
+Result<Provider::RawFd> Provider::export_pages(Range range) {
+  if (plugin_.ops->struct_size < sizeof(strait_provider_ops) || plugin_.ops->export_pages == nullptr)
+    return lacks("hand out the pages behind its dma-bufs");
+  strait_plugin_error error{};
+  RawFd out;
+  const std::int32_t code =
+      plugin_.ops->export_pages(raw_, range.address, range.length_bytes, &out.fd, &out.offset, &error);
+  if (code != 0) return taken(code, error, kind_, "hand out its pages");
+  if (out.fd < 0) return fail(Code::system, "the {} provider handed out pages without a descriptor", kind_);
   return out;
 }
 

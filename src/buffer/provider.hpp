@@ -61,6 +61,8 @@ class Provider {
   };
   // The fd belongs to the caller until close_fd. exports::ExportedFd owns one.
   [[nodiscard]] Result<RawFd> export_fd(Range range);
+  // The sealed memfd behind what export_fd gives, where that is a dma-buf; Code::unsupported otherwise. The same owner.
+  [[nodiscard]] Result<RawFd> export_pages(Range range);
   void close_fd(std::int32_t fd);
 
   [[nodiscard]] std::string counters() const;  // "opens=1,allocations=3,..."

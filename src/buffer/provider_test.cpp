@@ -98,6 +98,19 @@ TEST(OddPlugin, WrongStructsAreRefused) {
   EXPECT_NE(use_plugin(&ops).error().text.find("lacks a function"), std::string::npos);
 }
 
+// One that was built before export_pages was added: its struct ends earlier, and what lies behind it is not looked at.
+TEST(OddPlugin, AnOlderStructIsEnough) {
+  strait_provider_ops ops = odd_ops();
+  ops.struct_size = STRAIT_PROVIDER_OPS_LEAST;
+  ops.export_pages = [](strait_provider*, std::uint64_t, std::uint64_t, std::int32_t*, std::uint64_t*,
+                        strait_plugin_error*) -> std::int32_t { std::abort(); };
+  g_odd = {};
+  auto provider = Provider::open(use_plugin(&ops).value()).value();
+  EXPECT_EQ(provider->export_pages({1, 1}).error().code, Code::unsupported);
+  ops.struct_size = STRAIT_PROVIDER_OPS_LEAST - 1;
+  EXPECT_FALSE(use_plugin(&ops));
+}
+
 TEST(OddPlugin, ItsErrorsAreTakenWithCare) {
   const strait_provider_ops ops = odd_ops();
   g_odd = {};
@@ -128,6 +141,7 @@ TEST(OddPlugin, MissingFunctionsAreUnsupportedAndImpossibleClaimsIgnored) {
     EXPECT_EQ(provider->free(1).error().code, Code::unsupported);
     EXPECT_EQ(provider->start_copy(1, 2, 3).error().code, Code::unsupported);
     EXPECT_EQ(provider->export_fd({1, 1}).error().code, Code::unsupported);
+    EXPECT_EQ(provider->export_pages({1, 1}).error().code, Code::unsupported);
     EXPECT_EQ(provider->counters(), "");
     g_odd.claim = {0x1000, 0x1000, 1, 0, 0};
     EXPECT_TRUE(provider->classify(0x1fff));

@@ -14,6 +14,7 @@ struct NicAbilities {
   std::string name;             // "strait0"
   bool host_pages = true;       // registers plain host memory by address
   bool imports_fds = false;     // registers memory by file descriptor (dma-buf)
+  bool wants_pages = false;     // its driver takes no dma-buf: the memfd behind one goes along
   bool peer_memory = false;     // a peer-memory client answers for device addresses given as plain addresses
   bool p2p_pages = false;       // nvidia_p2p pages
   std::uint64_t max_bytes = 0;  // longest registration; 0: no limit

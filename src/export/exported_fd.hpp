@@ -20,6 +20,11 @@ class ExportedFd {
     STRAIT_TRY(const buffer::Provider::RawFd raw, provider.export_fd(range));
     return ExportedFd(&provider, raw);
   }
+  // The memfd behind such a descriptor, for a NIC that takes no dma-buf.
+  [[nodiscard]] static Result<ExportedFd> make_pages(buffer::Provider& provider, buffer::Range range) {
+    STRAIT_TRY(const buffer::Provider::RawFd raw, provider.export_pages(range));
+    return ExportedFd(&provider, raw);
+  }
   ExportedFd(ExportedFd&& other) noexcept
       : provider_(std::exchange(other.provider_, nullptr)), raw_(std::exchange(other.raw_, {})) {}
   ExportedFd& operator=(ExportedFd&& other) noexcept {

@@ -82,6 +82,10 @@ class Search {
       return export_error_->text;
     }
     out_.fd = std::move(*fd);
+    // Without it the NIC can still try the dma-buf, and says what it thinks of that.
+    if (nic_.wants_pages) {
+      if (auto pages = ExportedFd::make_pages(*claim_.provider, out_.range)) out_.pages = std::move(*pages);
+    }
     return std::nullopt;
   }
 

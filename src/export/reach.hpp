@@ -18,6 +18,7 @@ struct Exported {
   Way way = Way::host_pages;
   buffer::Range range;             // what the NIC is to register, the caller's own bytes
   ExportedFd fd;                   // valid for Way::dmabuf only
+  ExportedFd pages;                // the memfd behind a dma-buf, when the NIC wants it and there is one
   std::string text;                // "dma-buf fd 7 at offset 0, made by soft"
   std::vector<Rejected> rejected;  // in the order of Way
 };

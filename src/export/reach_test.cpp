@@ -72,6 +72,23 @@ TEST_F(ReachTest, DeviceMemoryIsExported) {
   EXPECT_TRUE(counted("bad_fd_closes=0"));
 }
 
+TEST_F(ReachTest, ThePagesGoAlongForANicThatTakesNoDmabuf) {
+  open("export=1");
+  NicAbilities nic = kNic;
+  nic.wants_pages = true;
+  {
+    auto reached = make_reachable(claim_, Range{memory_.range().address + 4096, 1000}, nic, kStrict);
+    ASSERT_TRUE(reached) << reached.error().text;
+    EXPECT_EQ(reached->way, Way::dmabuf);
+    ASSERT_TRUE(reached->pages.valid());
+    EXPECT_NE(reached->pages.fd(), reached->fd.fd());
+    EXPECT_EQ(reached->pages.offset(), 4096u);
+    EXPECT_TRUE(sys::check_sealed(reached->pages.fd(), 4096 + 1000));
+    EXPECT_TRUE(counted("exports=2"));
+  }
+  EXPECT_TRUE(counted("fd_closes=2"));
+}
+
 TEST_F(ReachTest, HostMemoryNeedsNoExport) {
   open("export=1");
   std::vector<char> bytes(5000);

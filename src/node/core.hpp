@@ -136,9 +136,11 @@ class Core final : public rendezvous::Handler, public std::enable_shared_from_th
  private:
   struct Incoming;  // a peer whose Ready has not come yet
   [[nodiscard]] Status open_devices();
-  [[nodiscard]] Status open_rail(const strait_nic_ops* ops, std::uint32_t index);
+  [[nodiscard]] Status open_nics(const Wanted& wanted);
+  [[nodiscard]] Status open_rail(const strait_nic_ops* ops, const std::string& config);
   [[nodiscard]] std::string soft_library_path() const;
   [[nodiscard]] std::string soft_nic_config(std::uint32_t index) const;
+  [[nodiscard]] std::string verbs_library_path() const;
   [[nodiscard]] Status register_local(strait_region& region, const buffer::Claim& claim);
   [[nodiscard]] Status register_remote(strait_region& region);
   [[nodiscard]] Result<rail::MemoryKey> register_part(const strait_region& region, Rail& rail, std::uint64_t offset,
@@ -176,7 +178,7 @@ class Core final : public rendezvous::Handler, public std::enable_shared_from_th
   std::atomic<bool> closed_{false};
   std::mutex opening_mutex_;  // held until the Node is open: peers may ask as soon as the service listens
 
-  sys::Library soft_;  // unloaded after every device
+  std::vector<sys::Library> nic_libraries_;  // unloaded after every device
   std::unique_ptr<buffer::Providers> providers_;
   ExportBook book_;
   std::vector<Rail> rails_;

@@ -58,6 +58,11 @@ std::string Core::soft_nic_config(std::uint32_t index) const {
       capture.replace(at, 2, std::to_string(sys::process_id()));
     config += ",capture=" + (index == 0 ? capture : fmt::format("{}.{}", capture, index));
   }
+  if (options_.flag("strict")) {
+    config += ",strict=1";
+    if (const std::string& report = options_.text("strict_report"); !report.empty())
+      config += ",strict_report=" + report;
+  }
   if (std::string faults = options_.text("faults"); !faults.empty()) {
     std::replace(faults.begin(), faults.end(), ',', ';');
     config += ",faults=" + faults;
@@ -65,11 +70,17 @@ std::string Core::soft_nic_config(std::uint32_t index) const {
   return config;
 }
 
+std::string Core::verbs_library_path() const {
+  const std::string& given = options_.text("verbs_library");
+  return given.empty() ? sys::beside_this_library("libstrait-verbs.so.0") : given;
+}
+
 Status Core::open_devices() {
   STRAIT_TRY(const std::vector<Wanted> accelerators, parse_wanted("accelerators", options_.text("accelerators")));
   STRAIT_TRY(const std::vector<Wanted> nics, parse_wanted("nics", options_.text("nics")));
 
-  if (!accelerators.empty() || !nics.empty()) STRAIT_CHECK(pin_library(soft_library_path()));
+  const bool soft_nics = std::ranges::any_of(nics, [](const Wanted& wanted) { return wanted.kind == "soft"; });
+  if (!accelerators.empty() || soft_nics) STRAIT_CHECK(pin_library(soft_library_path()));
   std::vector<buffer::Plugin> plugins;
   for (const Wanted& wanted : accelerators) {
     STRAIT_TRY(buffer::Plugin plugin,
@@ -89,21 +100,32 @@ Status Core::open_devices() {
   }
   STRAIT_TRY(providers_, buffer::Providers::open(std::move(plugins)));
 
-  for (const Wanted& wanted : nics) {
-    STRAIT_TRY(soft_, sys::Library::open(soft_library_path()));
-    STRAIT_TRY(const auto entry, soft_.symbol<strait_nic_entry>(STRAIT_NIC_ENTRY));
-    for (std::uint32_t i = 0; i < wanted.count; ++i)
-      STRAIT_CHECK(open_rail(entry(), static_cast<std::uint32_t>(rails_.size())));
+  for (const Wanted& wanted : nics) STRAIT_CHECK(open_nics(wanted));
+  return {};
+}
+
+Status Core::open_nics(const Wanted& wanted) {
+  const bool verbs = wanted.kind == "verbs";
+  const std::string path = verbs ? verbs_library_path() : soft_library_path();
+  STRAIT_CHECK(pin_library(path));
+  STRAIT_TRY(sys::Library library, sys::Library::open(path));
+  STRAIT_TRY(const auto entry, library.symbol<strait_nic_entry>(STRAIT_NIC_ENTRY));
+  nic_libraries_.push_back(std::move(library));
+  for (std::uint32_t i = 0; i < wanted.count; ++i) {
+    const auto index = static_cast<std::uint32_t>(rails_.size());
+    STRAIT_CHECK(open_rail(entry(), verbs ? fmt::format("device={}", wanted.device) : soft_nic_config(index)));
   }
   return {};
 }
 
-Status Core::open_rail(const strait_nic_ops* ops, std::uint32_t index) {
-  if (index >= kMaxRails) return fail(Code::invalid, "option nics: this version drives at most {} NICs", kMaxRails);
+Status Core::open_rail(const strait_nic_ops* ops, const std::string& config) {
+  if (rails_.size() >= kMaxRails)
+    return fail(Code::invalid, "option nics: this version drives at most {} NICs", kMaxRails);
   Rail rail;
-  STRAIT_TRY(rail.nic, rail::Nic::open(ops, soft_nic_config(index)));
+  STRAIT_TRY(rail.nic, rail::Nic::open(ops, config));
   rail.abilities.name = rail.nic->name();
   rail.abilities.imports_fds = rail.nic->info().imports_fds != 0;
+  rail.abilities.wants_pages = rail.nic->info().wants_pages != 0;
   const rail::Nic* nic = rail.nic.get();
   // The cache knows allocations by their addresses; how they are exported is in the book, which share() filled before.
   const auto register_memory = [this, nic](const keys::Allocation& allocation,
@@ -118,6 +140,10 @@ Status Core::open_rail(const strait_nic_ops* ops, std::uint32_t index) {
     if (exported->fd.valid()) {
       request.fd = exported->fd.fd();
       request.fd_offset = exported->fd.offset();
+      if (exported->pages.valid()) {
+        request.pages_fd = exported->pages.fd();
+        request.pages_offset = exported->pages.offset();
+      }
       if (exported->way == exports::Way::host_pages) request.access |= STRAIT_NIC_CPU_ADDRESS;
     }
     STRAIT_TRY(rail::MemoryKey key, nic->register_memory(request));
@@ -132,6 +158,8 @@ Status Core::open_rail(const strait_nic_ops* ops, std::uint32_t index) {
   // Dropping `keep` deregisters.
   rail.cache = std::make_unique<keys::Cache>(register_memory, [](const keys::Registration&) {});
   rails_.push_back(std::move(rail));
+  // An allocation is exported once for all NICs, by what the first one says.
+  if (rails_.back().abilities.wants_pages) rails_.front().abilities.wants_pages = true;
   return {};
 }
 
@@ -148,7 +176,9 @@ plan::Plan Core::plan_for(const buffer::Claim& claim) const {
     nic.name = rail.nic->name();
     nic.software = rail.nic->info().software != 0;
     nic.imports_fds = rail.abilities.imports_fds;
-    nic.has_packets = rail.nic->info().has_packets != 0;
+    nic.maps_pages = rail.abilities.wants_pages && rail.nic->info().wants_pages != 0;
+    nic.grants = std::string_view(rail.nic->ops()->kind) == "soft";
+    nic.has_packets = !nic.grants || rail.nic->info().has_packets != 0;
     nics.push_back(std::move(nic));
   }
   plan::Peer peer;

@@ -140,6 +140,9 @@ std::string Core::region_json(const strait_region& region) const {
   for (std::size_t i = 0; i < rails_.size(); ++i) {
     json key = {{"nic", rails_[i].nic->name()}, {"lkey", region.lkeys[i]}};
     if (i < region.remote.size()) key["rkey"] = region.remote[i].data.rkey();
+    // A key that was given back may be somebody else's by now.
+    const std::string how = region.exported ? rails_[i].nic->describe_memory(region.lkeys[i]) : std::string();
+    if (!how.empty()) key["registered"] = how;
     path["keys"].push_back(std::move(key));
   }
   const plan::Plan plan = plan_for(claim);

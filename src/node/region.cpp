@@ -74,6 +74,10 @@ Result<rail::MemoryKey> Core::register_part(const strait_region& region, Rail& r
   if (exported.fd.valid() && exported.way != exports::Way::host_pages) {
     request.fd = exported.fd.fd();
     request.fd_offset = exported.fd.offset() + (request.address - exported.range.address);
+    if (exported.pages.valid()) {
+      request.pages_fd = exported.pages.fd();
+      request.pages_offset = exported.pages.offset() + (request.address - exported.range.address);
+    }
   }
   return rail.nic->register_memory(request);
 }

@@ -37,6 +37,11 @@ Result<std::vector<Wanted>> parse_wanted(const std::string& option, const std::s
     if (item.empty() || item == "none") continue;
     const std::size_t colon = item.find(':');
     Wanted wanted{item.substr(0, colon), 1};
+    if (wanted.kind == "verbs" && option == "nics") {
+      if (colon != std::string::npos) wanted.device = item.substr(colon + 1);
+      all.push_back(std::move(wanted));
+      continue;
+    }
     if (colon != std::string::npos) {
       const char* first = item.data() + colon + 1;
       const char* last = item.data() + item.size();
@@ -47,7 +52,8 @@ Result<std::vector<Wanted>> parse_wanted(const std::string& option, const std::s
     }
     if (wanted.kind != "soft") {
       return with_remedy(fail(Code::invalid, "option {}: strait knows no \"{}\" in this version", option, wanted.kind),
-                         fmt::format("{}=soft opens software devices, {}=none opens none", option, option));
+                         fmt::format("{}=soft opens software devices, {}=none opens none{}", option, option,
+                                     option == "nics" ? ", nics=verbs:NAME an RDMA device" : ""));
     }
     if (wanted.count > 0) all.push_back(std::move(wanted));
   }

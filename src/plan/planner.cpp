@@ -16,7 +16,7 @@ struct Reached {
 // Whether a NIC can reach the memory itself, and as what.
 Reached reach(const Source& source, const Nic& nic) {
   if (!source.accelerator) return {true, false, "host pages", {}};
-  if (source.exports_fd && nic.imports_fds) return {true, false, "dma-buf", {}};
+  if (source.exports_fd && nic.imports_fds) return {true, false, nic.maps_pages ? "mapped memfd" : "dma-buf", {}};
   if (source.has_port && nic.reads_ports) return {true, true, "memory port", {}};
   if (!source.exports_fd) {
     const std::string why = source.export_refusal.empty() ? "it exports no descriptor" : source.export_refusal;
@@ -42,6 +42,10 @@ bool forced_off(Way& way, const Policy& policy, Carrier mine, const char* name) 
   return true;
 }
 
+std::string no_grants(const Nic& nic) {
+  return fmt::format("{} shares no rings with peers: it has a wire of its own", nic.name);
+}
+
 Way by_copy(const Source& source, const Nic& nic, const Peer& peer, const Policy& policy, const Costs& costs) {
   const Reached reached = reach(source, nic);
   const char* call = peer.reach == Reach::same_process ? "memcpy" : "process_vm_readv";
@@ -53,7 +57,9 @@ Way by_copy(const Source& source, const Nic& nic, const Peer& peer, const Policy
           Verdict::no,
           {},
           estimate(costs, 1)};
-  if (!reached.possible) {
+  if (!nic.grants) {
+    settle(way, Verdict::no, no_grants(nic));
+  } else if (!reached.possible) {
     settle(way, Verdict::no, reached.why_not);
   } else if (peer.reach == Reach::other_host) {
     settle(way, Verdict::no, "the peer is on another host");
@@ -82,7 +88,9 @@ Way by_ring(const Source& source, const Nic& nic, const Peer& peer, const Policy
           Verdict::no,
           {},
           estimate(costs, 2)};
-  if (!reached.possible) {
+  if (!nic.grants) {
+    settle(way, Verdict::no, no_grants(nic));
+  } else if (!reached.possible) {
     settle(way, Verdict::no, reached.why_not);
   } else if (peer.reach == Reach::other_host) {
     settle(way, Verdict::no, "the peer is on another host");
@@ -108,7 +116,7 @@ Way by_packets(const Source& source, const Nic& nic, const Peer& peer, const Pol
   } else if (!reached.possible) {
     settle(way, Verdict::no, reached.why_not);
   } else if (forced_off(way, policy, Carrier::packets, "grant")) {
-  } else if (peer.reach == Reach::other_host || policy.carrier == Carrier::packets) {
+  } else if (peer.reach == Reach::other_host || policy.carrier == Carrier::packets || !nic.grants) {
     settle(way, Verdict::yes, fmt::format("{} reaches {} memory as {}", nic.name, source.name, reached.how));
   } else {
     settle(way, Verdict::no,

@@ -33,6 +33,8 @@ struct Nic {
   bool imports_fds = false;
   bool reads_ports = false;  // takes a MemoryPort
   bool has_packets = false;  // can send RoCEv2 itself
+  bool grants = true;        // shares rings with peers on this host
+  bool maps_pages = false;   // takes no dma-buf: registers the mapping of the file behind one
 };
 
 enum class Reach { same_process, same_host, other_host };

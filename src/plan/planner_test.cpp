@@ -152,6 +152,19 @@ TEST(Planner, TextFitsEightyColumns) {
   }
 }
 
+TEST(Planner, ANicWithAWireOfItsOwnUsesIt) {
+  const std::vector<Nic> verbs{{"rxe0", true, true, false, true, false, true}};
+  for (const Peer& peer : {kNear, kFar, Peer{"self", Reach::same_process, false, ""}}) {
+    const Plan plan = make_plan(kSoft, verbs, peer, {});
+    ASSERT_TRUE(plan.chosen) << peer.name;
+    EXPECT_EQ(plan.way()->name, "zero-copy: mapped memfd -> rxe0 -> RoCEv2 packets");
+    EXPECT_EQ(reason(plan, Kind::copy), "no: rxe0 shares no rings with peers: it has a wire of its own");
+    EXPECT_EQ(reason(plan, Kind::ring), "no: rxe0 shares no rings with peers: it has a wire of its own");
+  }
+  EXPECT_EQ(make_plan(kHost, verbs, kNear, {}).way()->name, "zero-copy: host pages -> rxe0 -> RoCEv2 packets");
+  EXPECT_FALSE(make_plan(kHost, verbs, kNear, {.carrier = Carrier::grant}).chosen);
+}
+
 TEST(Planner, JsonHasEverything) {
   const nlohmann::json json = to_json(make_plan(kSoft, kNic, kNear, {}, {0.4, 14}));
   EXPECT_EQ(json["from"], "soft:0");

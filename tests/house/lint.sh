@@ -19,7 +19,8 @@ sources() {
 }
 mapfile -t code < <(sources include src tests bench examples cmake)
 mapfile -t scripts < <(find . \( -path ./build -o -path ./.git \) -prune -o -type f \
-  \( -name CMakeLists.txt -o -name '*.cmake' -o -name '*.sh' -o -name '*.py' -o -path ./dev -o -path ./.ci/run \) -print | sort)
+  \( -name CMakeLists.txt -o -name '*.cmake' -o -name '*.sh' -o -name '*.py' -o -path ./dev -o -path ./.ci/run \
+  -o -regex './tests/lab/[a-z]+' \) -print | sort)
 ((${#code[@]})) || { echo "lint: no source files found"; exit 1; }
 
 clang-format-16 --dry-run -Werror "${code[@]}" || offence "layout: run clang-format-16 -i on the files above"

@@ -22,10 +22,10 @@ namespace {
 
 Status check_table(const strait_nic_ops* ops) {
   if (ops == nullptr) return fail(Code::unsupported, "the NIC plug-in handed out no operation table");
-  if (ops->abi_version != STRAIT_PLUGIN_ABI || ops->struct_size < sizeof(strait_nic_ops)) {
+  if (ops->abi_version != STRAIT_PLUGIN_ABI || ops->struct_size < STRAIT_NIC_OPS_LEAST) {
     return fail(Code::unsupported,
                 "the NIC plug-in speaks plug-in ABI {} with a table of {} bytes; this strait needs ABI {} and {} bytes",
-                ops->abi_version, ops->struct_size, STRAIT_PLUGIN_ABI, sizeof(strait_nic_ops));
+                ops->abi_version, ops->struct_size, STRAIT_PLUGIN_ABI, STRAIT_NIC_OPS_LEAST);
   }
   const bool complete = ops->open && ops->close && ops->info && ops->address && ops->alloc_pd && ops->free_pd &&
                         ops->register_memory && ops->deregister_memory && ops->create_cq && ops->destroy_cq &&
@@ -72,6 +72,13 @@ std::string Nic::counters() const {
   return text;
 }
 
+std::string Nic::describe_memory(std::uint32_t lkey) const {
+  char text[256] = {};
+  const bool can = ops_->struct_size >= sizeof(strait_nic_ops) && ops_->describe_mr != nullptr;
+  if (handle_ == nullptr || !can || ops_->describe_mr(handle_, lkey, text, sizeof text - 1) != 0) return {};
+  return text;
+}
+
 Result<MemoryKey> Nic::register_memory(const MemoryRequest& request) const {
   strait_nic_mr_request raw{};
   raw.struct_size = sizeof raw;
@@ -82,6 +89,9 @@ Result<MemoryKey> Nic::register_memory(const MemoryRequest& request) const {
   raw.address = request.address;
   raw.length_bytes = request.length_bytes;
   raw.port = request.port;
+  raw.pages_fd = request.pages_fd;
+  raw.pages_offset = request.pages_offset;
+  if (request.pages_fd >= 0) raw.access |= STRAIT_NIC_PAGES_FD;
   strait_plugin_error error{};
   strait_nic_mr mr{};
   if (const auto code = ops_->register_memory(handle_, &raw, &mr, &error); code != 0) {

@@ -50,6 +50,8 @@ struct MemoryRequest {
   std::uint32_t access = 0;  // STRAIT_NIC_*
   int fd = -1;               // -1: host memory at `address`
   std::uint64_t fd_offset = 0;
+  int pages_fd = -1;  // the memfd behind `fd`, for a NIC that wants it
+  std::uint64_t pages_offset = 0;
   const strait_memory_port* port = nullptr;
 };
 
@@ -69,6 +71,8 @@ class Nic {
   [[nodiscard]] const strait_nic_address& address() const { return address_; }
   [[nodiscard]] std::uint32_t pd() const { return pd_; }
   [[nodiscard]] std::string counters() const;
+  // How the memory with this key was registered, for people; empty: as asked, nothing to add.
+  [[nodiscard]] std::string describe_memory(std::uint32_t lkey) const;
 
   [[nodiscard]] Result<MemoryKey> register_memory(const MemoryRequest& request) const;
 

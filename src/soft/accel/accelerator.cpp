@@ -198,7 +198,9 @@ Result<sys::Fd> Accelerator::make_fd(const Allocation& allocation, std::uint64_t
   return allocation.memfd.duplicate();
 }
 
-Result<Accelerator::Export> Accelerator::export_fd(std::uint64_t address, std::uint64_t length_bytes) {
+// make(allocation, first, offset): the descriptor, and where byte `first` of the allocation lies in it.
+template <class Make>
+Result<Accelerator::Export> Accelerator::export_as(std::uint64_t address, std::uint64_t length_bytes, Make make) {
   STRAIT_CHECK(check_process());
   Arena* arena = arena_of(address);
   if (arena == nullptr) return fail(Code::invalid, "{:#x} is not memory of a soft device", address);
@@ -208,12 +210,26 @@ Result<Accelerator::Export> Accelerator::export_fd(std::uint64_t address, std::u
   if (length_bytes == 0) return fail(Code::invalid, "cannot export 0 bytes at {:#x}", address);
   STRAIT_TRY(auto held, hold_range(*arena, address, length_bytes));
   Export out{-1, 0};
-  STRAIT_TRY(sys::Fd fd, make_fd(*held, address - held->base, length_bytes, out.offset));
+  STRAIT_TRY(sys::Fd fd, make(*held, address - held->base, out.offset));
   const std::lock_guard lock(fds_mutex_);
   fds_.insert_or_assign(fd.get(), std::move(held));
   out.fd = fd.release();
   counts_.exports.add();
   return out;
+}
+
+Result<Accelerator::Export> Accelerator::export_fd(std::uint64_t address, std::uint64_t length_bytes) {
+  return export_as(address, length_bytes,
+                   [&](const Allocation& allocation, std::uint64_t first, std::uint64_t& offset) {
+                     return make_fd(allocation, first, length_bytes, offset);
+                   });
+}
+
+Result<Accelerator::Export> Accelerator::export_pages(std::uint64_t address, std::uint64_t length_bytes) {
+  return export_as(address, length_bytes, [](const Allocation& allocation, std::uint64_t first, std::uint64_t& offset) {
+    offset = first;
+    return allocation.memfd.duplicate();
+  });
 }
 
 void Accelerator::close_fd(std::int32_t fd) {

@@ -50,6 +50,8 @@ class Accelerator {
   };
   // A udmabuf of the pages of the range where the kernel makes one, else a second descriptor of the sealed memfd.
   [[nodiscard]] Result<Export> export_fd(std::uint64_t address, std::uint64_t length_bytes);
+  // The sealed memfd itself, also where export_fd makes a udmabuf of it: the same pages.
+  [[nodiscard]] Result<Export> export_pages(std::uint64_t address, std::uint64_t length_bytes);
   void close_fd(std::int32_t fd);
 
   [[nodiscard]] std::string counters() const;
@@ -67,6 +69,8 @@ class Accelerator {
   [[nodiscard]] Result<Side> side(std::uint64_t address, std::uint64_t length_bytes) const;
   [[nodiscard]] Result<sys::Fd> make_fd(const Allocation& allocation, std::uint64_t first, std::uint64_t length_bytes,
                                         std::uint64_t& offset);
+  template <class Make>
+  [[nodiscard]] Result<Export> export_as(std::uint64_t address, std::uint64_t length_bytes, Make make);
   void find_udmabuf();
 
   const Config config_;

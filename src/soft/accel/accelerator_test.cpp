@@ -564,6 +564,26 @@ TEST(AcceleratorConfig, WithoutUdmabufTheMemfdIsExported) {
 
 // With whatever this machine has: a real dma-buf where the kernel makes them, the memfd elsewhere; the bytes are the
 // same.
+TEST(AcceleratorConfig, ThePagesBehindAnExportAreTheSame) {
+  auto soft = Accelerator::open("devices=1").value();
+  const auto bytes = pattern(5000);
+  const std::uint64_t base = soft->allocate(0, 3 * 4096).value();
+  finish(*soft, soft->copy(base + 5000, host(bytes), bytes.size()).value());
+  const auto pages = soft->export_pages(base + 5000, bytes.size());
+  ASSERT_TRUE(pages);
+  EXPECT_FALSE(sys::is_dmabuf(pages->fd));
+  EXPECT_TRUE(sys::check_sealed(pages->fd, pages->offset + bytes.size()));
+  {
+    const auto mapped = sys::map_file(pages->fd, 0, pages->offset + bytes.size(), sys::Protect::read);
+    ASSERT_TRUE(mapped);
+    EXPECT_EQ(std::memcmp(mapped->data() + pages->offset, bytes.data(), bytes.size()), 0);
+  }
+  soft->close_fd(pages->fd);
+  EXPECT_EQ(count(*soft, "exports"), 1u);
+  EXPECT_EQ(count(*soft, "fd_closes"), 1u);
+  EXPECT_EQ(soft->export_pages(base, 3 * 4096 + 1).error().code, Code::invalid);
+}
+
 TEST(AcceleratorConfig, ExportsTheBestThisKernelHas) {
   auto soft = Accelerator::open("devices=1").value();
   const auto bytes = pattern(5000);

@@ -121,6 +121,17 @@ std::int32_t export_fd(strait_provider* provider, std::uint64_t address, std::ui
       });
 }
 
+std::int32_t export_pages(strait_provider* provider, std::uint64_t address, std::uint64_t length_bytes,
+                          std::int32_t* fd, std::uint64_t* offset, strait_plugin_error* error) {
+  if (fd == nullptr || offset == nullptr) return null_argument(error);
+  return answer(
+      error, [&] { return self(provider).export_pages(address, length_bytes); },
+      [&](auto& made) {
+        *fd = made->fd;
+        *offset = made->offset;
+      });
+}
+
 void close_fd(strait_provider* provider, std::int32_t fd) {
   self(provider).close_fd(fd);
 }
@@ -154,6 +165,7 @@ extern "C" const strait_provider_ops* strait_provider_plugin(void) {
       .export_fd = export_fd,
       .close_fd = close_fd,
       .counters = counters,
+      .export_pages = export_pages,
   };
   return &ops;
 }

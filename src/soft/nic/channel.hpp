@@ -33,7 +33,9 @@ enum class Kind : std::uint8_t {
   nak = 9,            // answer: the syndrome in length
   rnr = 10,           // answer: no receive was posted, try `msn` again after raddr nanoseconds
   no_queue = 11,      // answer: there is no such queue pair here (any more)
+  again = 12,         // answer, where messages are lost on purpose: everything from `msn` on is missing
 };
+inline constexpr std::uint8_t kLastKind = 12;
 
 enum MessageFlag : std::uint8_t {
   kHasImm = 1 << 0,
@@ -46,7 +48,7 @@ enum MessageFlag : std::uint8_t {
 };
 
 struct alignas(64) Slot {
-  std::uint64_t sequence;  // position in the stream + 1; anything else: not written yet
+  std::uint64_t sequence;  // position in the stream + 1; anything else: not written yet. Top 16 bits: see checksum()
   std::uint8_t kind;
   std::uint8_t flags;
   std::uint8_t slots;   // of the whole message, header included
@@ -70,6 +72,8 @@ inline constexpr std::uint32_t kInSlotBytes = 16;         // payload that fits t
 inline constexpr std::uint32_t kRingPayloadBytes = 8192;  // payload of one message; longer ones continue in Kind::more
 inline constexpr std::uint32_t kMaxMessageSlots = 1 + kRingPayloadBytes / kSlotBytes;
 inline constexpr std::uint64_t kChannelMagic = 0x31676e6972727473;  // "strring1"
+
+inline constexpr std::uint64_t kSequenceMask = (std::uint64_t{1} << 48) - 1;
 
 // One entry of a cross copy's address list.
 struct ListEntry {
@@ -122,10 +126,10 @@ class ChannelWriter {
     contiguous = kSlots * kSlotBytes - at;
     return reinterpret_cast<std::byte*>(ring_) + at;
   }
-  void publish(std::uint32_t slots) {
+  void publish(std::uint32_t slots, std::uint64_t check = 0) {
     Slot& slot = header();
     slot.slots = static_cast<std::uint8_t>(slots);
-    const std::uint64_t sequence = next_ + 1;
+    const std::uint64_t sequence = (next_ + 1) | check;
     next_ += slots;
     __atomic_store_n(&slot.sequence, sequence, __ATOMIC_RELEASE);
   }
@@ -137,6 +141,9 @@ class ChannelWriter {
                 sizeof(Slot) - rest);
     __atomic_store_n(&slot.sequence, ++next_, __ATOMIC_RELEASE);
   }
+  // Slot i of the message that is being made.
+  [[nodiscard]] Slot& slot(std::uint32_t i) { return ring_[(next_ + i) & (kSlots - 1)]; }
+  [[nodiscard]] std::uint64_t sent() const { return next_; }
   [[nodiscard]] bool drained() const { return consumed_->load(std::memory_order_acquire) == next_; }
 
  private:
@@ -153,7 +160,8 @@ class ChannelReader {
       : ring_(memory->rings[1 - side]), consumed_(&memory->sides[side].consumed) {}
 
   [[nodiscard]] bool has_message() const {
-    return __atomic_load_n(&ring_[next_ & (kSlots - 1)].sequence, __ATOMIC_ACQUIRE) == next_ + 1;
+    const std::uint64_t sequence = __atomic_load_n(&ring_[next_ & (kSlots - 1)].sequence, __ATOMIC_ACQUIRE);
+    return (sequence & kSequenceMask) == next_ + 1;
   }
   // A private copy of the header: the other process may change its own while we look.
   void read_header(Slot& out) const { std::memcpy(&out, &ring_[next_ & (kSlots - 1)], sizeof out); }
@@ -170,6 +178,7 @@ class ChannelReader {
     std::memcpy(into, from, first);
     if (first < length_bytes) std::memcpy(static_cast<std::byte*>(into) + first, ring_, length_bytes - first);
   }
+  [[nodiscard]] const Slot& slot(std::uint32_t i) const { return ring_[(next_ + i) & (kSlots - 1)]; }
   void consume(std::uint32_t slots) {
     for (std::uint32_t i = 1; i < slots; ++i) {
       __atomic_store_n(&ring_[(next_ + i) & (kSlots - 1)].sequence, 0, __ATOMIC_RELAXED);

@@ -29,7 +29,7 @@ Result<Link*> Engine::link_to(const Address& to, sys::Deadline deadline, std::un
     return nullptr;
   };
   if (Link* link = known()) return link;
-  const LinkPolicy policy{config_.cross_copies, config_.calls};
+  const LinkPolicy policy = link_policy();
   if (to.engine == id_) {
     STRAIT_TRY(LinkPair pair, open_loopback(id_, policy));
     STRAIT_CHECK(adopt(std::move(pair.first)));
@@ -56,7 +56,7 @@ void Engine::accept_strangers() {
     if (!socket) break;
     greeting_.push_back({std::move(*socket), sys::now_ns()});
   }
-  const LinkPolicy policy{config_.cross_copies, config_.calls};
+  const LinkPolicy policy = link_policy();
   for (std::size_t i = 0; i < greeting_.size();) {
     auto link = accept_link(id_, greeting_[i].socket, wake_.fd(), policy);
     if (!link && link.error().code == Code::again && sys::now_ns() - greeting_[i].since_ns < kGreetingLimitNs) {

@@ -48,6 +48,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineConfig& config) {
   engine->next_timer_ns_ = INT64_MAX;
   engine->qps_.resize(1);  // queue pair 0 does not exist
   engine->qp_generation_.resize(1);
+  if (config.strict) engine->strict_ = std::make_unique<Strict>(config.name, *config.strict);
   if (!config.packet_address.empty()) STRAIT_CHECK(engine->open_port());
   return engine;
 }
@@ -97,12 +98,21 @@ Status Engine::deregister_memory(std::uint32_t key) {
       Registration* registration = memory_.find(key);
       if (registration == nullptr) return fail(Code::invalid, "no registration has the key {:#x}", key);
       // Peers lose it at once; what this side has in flight drains first.
+      if (strict_) {
+        for (QueuePair* qp : active_) {
+          if (qp->landing && qp->landing->shadow.key == key && qp->landing->guarded != nullptr) {
+            Strict::unguard(qp->landing->guarded, qp->landing->bytes.size());
+            qp->landing->guarded = nullptr;
+          }
+        }
+      }
       registration->access = STRAIT_NIC_LOCAL_WRITE;
       const std::uint32_t pd = registration->pd;
       const Status removed = memory_.remove(key);
       if (removed) {
         --pds_[pd];
         end_loans(key);
+        if (strict_) strict_->deregistered(key);
         return {};
       }
       if (removed.error().code != Code::again || deadline.passed()) return removed;
@@ -230,6 +240,8 @@ void Engine::forget_qp(QueuePair& qp) {
   for (const std::uint32_t key : qp.pinned) {
     if (Registration* registration = memory_.find(key)) --registration->in_flight;
   }
+  abandon_landing(qp);
+  if (strict_) strict_->forget(qp);
   if (packets_) packets_->forget(qp);
   std::erase(active_, &qp);
   std::erase(ack_due_, &qp);
@@ -245,7 +257,7 @@ void Engine::forget_qp(QueuePair& qp) {
 
 // What the plan of faults has in store for a work request, and for a receive that is wanted.
 bool Engine::fails_on_purpose(QueuePair& qp, DecodeFault& fault) {
-  if (!faults() || !faults()->on_work(qp.flow(), qp.work_rolls++)) return false;
+  if (!faults() || !faults()->on_work(qp.flow(), qp.next)) return false;
   ++counts_.faults_injected;
   fault = {static_cast<m::Syndrome>(faults()->error_syndrome), "asked for by option faults", 0};
   return true;
@@ -298,10 +310,12 @@ int Engine::look_around(std::uint32_t qpn_hint) {
   }
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = *links_[i];
-    if (link.dead) continue;
+    if (link.dead || link.paused) continue;
     if (link.reader.has_message()) done += receive(link);
+    if (!link.held.empty()) release_held(link);
     if (!link.answers.empty()) flush_answers(link);
   }
+  if (strict_) done += finish_landings();
   if (packets_) done += packets_->pass();
   if (qpn_hint == 0 || blocked_ || number % kPassesPerClock == 0) done += service_all();
   if (number % kPassesPerClock == 0) done += check_timers();
@@ -335,6 +349,7 @@ int Engine::check_timers() {
       done += service_send(qp);
     }
     const bool waiting = qp.seq_done != qp.seq_next || qp.streaming;
+    if (waiting && qp.link->lossy) done += resend(qp);
     if (!waiting || qp.answer_limit_ns == 0) continue;
     if (qp.progress_at_ns == 0) {
       qp.progress_at_ns = now_ns_;
@@ -378,7 +393,7 @@ void Engine::wake_up() {
 }
 
 bool Engine::work_waits() {
-  if (!ack_due_.empty() || note_.load(std::memory_order_seq_cst) != 0) return true;
+  if (!landing_.empty() || !ack_due_.empty() || note_.load(std::memory_order_seq_cst) != 0) return true;
   if (packets_ && packets_->work_waits()) return true;
   for (const auto& link : links_) {
     if (!link->dead && link->reader.has_message()) return true;
@@ -398,7 +413,7 @@ std::int64_t Engine::sleep_limit_ns() {
   std::int64_t limit = barriers_ ? INT64_MAX : kNoBarrierNapNs;
   if (blocked_) limit = std::min(limit, kBlockedNapNs);
   for (const auto& link : links_) {
-    if (!link->dead && !link->answers.empty()) limit = std::min(limit, kBlockedNapNs);
+    if (!link->dead && (!link->answers.empty() || link->lossy)) limit = std::min(limit, kBlockedNapNs);
   }
   const std::int64_t now = sys::now_ns();
   if (packets_) limit = std::min(limit, packets_->timer_limit_ns(now));

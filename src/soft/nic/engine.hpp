@@ -6,6 +6,7 @@
 //
 //   engine.cpp     objects, passes, sleeping          requester.cpp  send queue -> messages, answers -> completions
 //   connect.cpp    links to other engines             responder.cpp  messages -> memory, answers
+//   lossy.cpp      messages lost on purpose
 //   carrier.cpp    grant or packets                   packets*.cpp   RoCEv2
 //   loans.cpp      memory that peers may map          small_write.cpp  the shortest way through both
 #pragma once
@@ -25,6 +26,7 @@
 #include "soft/nic/link.hpp"
 #include "soft/nic/memory.hpp"
 #include "soft/nic/queue_pair.hpp"
+#include "soft/nic/strict.hpp"
 #include "strait/plugin.h"
 #include "sys/event_set.hpp"
 #include "sys/fork.hpp"
@@ -45,10 +47,11 @@ struct EngineConfig {
   std::string name = "strait0";
   bool cross_copies = true;
   Carrier carrier = Carrier::any;
-  std::string packet_address;       // of this host, for RoCEv2; "loopback": one in 127/8 of its own; empty: no packets
-  std::uint32_t packet_bytes = 0;   // path MTU; 0: the largest that fits
-  std::string capture;              // file for a pcapng capture; empty: none
-  std::optional<FaultPlan> faults;  // what to do wrong
+  std::string packet_address;      // of this host, for RoCEv2; "loopback": one in 127/8 of its own; empty: no packets
+  std::uint32_t packet_bytes = 0;  // path MTU; 0: the largest that fits
+  std::string capture;             // file for a pcapng capture; empty: none
+  std::optional<StrictConfig> strict;  // report what a program may not do
+  std::optional<FaultPlan> faults;     // what to do wrong
   const sys::Calls* calls = &sys::real_calls();
 };
 
@@ -59,7 +62,7 @@ struct EngineCounts {
   std::uint64_t bytes_landed = 0, bytes_read = 0, cross_copies = 0, mapped_copies = 0, atomics = 0;
   std::uint64_t naks_sent = 0, rnr_sent = 0, rnr_resent = 0, out_of_sequence = 0, no_queue = 0, garbage = 0;
   std::uint64_t timeouts = 0, links_opened = 0, links_lost = 0, wakeups = 0, completion_overruns = 0;
-  std::uint64_t faults_injected = 0;
+  std::uint64_t faults_injected = 0, damaged = 0, resends = 0;
 };
 
 class Engine {
@@ -112,6 +115,9 @@ class Engine {
   }
   int pass(std::uint32_t qpn_hint);
   int look_around(std::uint32_t qpn_hint);
+  [[nodiscard]] LinkPolicy link_policy() const {
+    return {config_.cross_copies, config_.faults && config_.faults->touches_messages(), config_.calls};
+  }
   [[nodiscard]] const FaultPlan* faults() const { return config_.faults ? &*config_.faults : nullptr; }
   [[nodiscard]] bool fails_on_purpose(QueuePair& qp, DecodeFault& fault);
   [[nodiscard]] bool overlooks_receive(QueuePair& qp);
@@ -150,6 +156,28 @@ class Engine {
   int service_send(QueuePair& qp);
   [[nodiscard]] bool send_small_write(QueuePair& qp);
   [[nodiscard]] bool land_small_write(Link& link, const Slot& message);
+
+  // landing.cpp
+  [[nodiscard]] Registration* stage(QueuePair& qp, Registration* real, std::uint64_t raddr, std::uint32_t length);
+  [[nodiscard]] bool land_later(QueuePair& qp);
+  int finish_landings();
+  [[nodiscard]] bool land_staged(QueuePair& qp, std::uint32_t rkey, std::uint64_t raddr, std::uint32_t length);
+  void abandon_landing(QueuePair& qp);
+
+  // lossy.cpp
+  void publish(Link& link, QueuePair* qp, std::uint32_t slots) {
+    if (!link.lossy) [[likely]]
+      return link.writer.publish(slots);
+    publish_lossy(link, qp, slots);
+  }
+  void publish_lossy(Link& link, QueuePair* qp, std::uint32_t slots);
+  void release_held(Link& link);
+  [[nodiscard]] bool undamaged(const Link& link, const Slot& message);
+  void straighten(QueuePair& qp, Link& link, const Slot& message);
+  void ask_again(QueuePair& qp, Link& link);
+  void on_again(QueuePair& qp, const Slot& message);
+  static void remember(QueuePair& qp, const PendingAnswer& answer);
+  int resend(QueuePair& qp);
 
   // requester.cpp
   int service_queue(QueuePair& qp);
@@ -223,6 +251,12 @@ class Engine {
   }
   void write_receive_completion(QueuePair& qp, const Completion& completion);
   void post_completion(CompletionQueue& cq, const Completion& completion);
+  void report_overrun(const CompletionQueue& cq, std::uint32_t qpn, std::uint64_t wqe) {
+    if (!strict_) return;
+    strict_->found(
+        Rule::completion_queue_overrun, qpn, wqe,
+        fmt::format("completion queue {} has no free entry, and loses this and all later ones", cq.number()));
+  }
   void overrun_on_purpose(CompletionQueue& cq) {
     if (faults() && faults()->overrun != 0 && counts_.completions + 1 == faults()->overrun) [[unlikely]]
       cq.overrun_now();
@@ -252,6 +286,8 @@ class Engine {
   std::vector<std::unique_ptr<Link>> links_;
   std::vector<QueuePair*> ack_due_;
   std::vector<QueuePair*> ack_now_;
+  std::unique_ptr<Strict> strict_;    // null: an ordinary NIC
+  std::vector<QueuePair*> landing_;   // with a payload that waits
   std::unique_ptr<Packets> packets_;  // null: this engine has no port
   sys::Mapping doorbells_;            // one cache line per queue pair
   std::vector<std::byte> bounce_;

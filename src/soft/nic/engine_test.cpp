@@ -358,9 +358,17 @@ TEST(Engine, QueuePairsOfOneEngineReachEachOther) {
   ASSERT_TRUE(two.connect(engine->address(), one.qpn));
   auto source = pattern(50'000, 2);
   std::vector<std::byte> target(50'000);
-  strait_nic_mr_request request{
-      sizeof request, pd,     STRAIT_NIC_LOCAL_WRITE | STRAIT_NIC_REMOTE_WRITE, -1, 0, address_of(source.data()),
-      source.size(),  nullptr};
+  strait_nic_mr_request request{sizeof request,
+                                pd,
+                                STRAIT_NIC_LOCAL_WRITE | STRAIT_NIC_REMOTE_WRITE,
+                                -1,
+                                0,
+                                address_of(source.data()),
+                                source.size(),
+                                nullptr,
+                                -1,
+                                0,
+                                0};
   const std::uint32_t lkey = engine->register_memory(request)->lkey;
   request.address = address_of(target.data());
   const std::uint32_t rkey = engine->register_memory(request)->rkey;

@@ -11,7 +11,7 @@
 namespace strait::soft::nic {
 namespace {
 
-constexpr std::uint32_t kLinkVersion = 1;
+constexpr std::uint32_t kLinkVersion = 2;
 
 // Both directions of the handshake. The probe is a random word: who can read it at that address really sees our memory.
 struct Hello {
@@ -20,6 +20,7 @@ struct Hello {
   EngineId engine;
   std::uint64_t probe_address;
   std::uint64_t probe_value;
+  std::uint64_t lossy;  // this side loses messages on purpose
 };
 constexpr std::uint32_t kHelloMagic = 0x4f4c4548;  // "HELO"
 
@@ -33,8 +34,9 @@ std::uint64_t& probe_word() {
   return word;
 }
 
-Hello make_hello(const EngineId& self) {
-  return {kHelloMagic, kLinkVersion, self, reinterpret_cast<std::uint64_t>(&probe_word()), probe_word()};
+Hello make_hello(const EngineId& self, const LinkPolicy& policy) {
+  return {kHelloMagic,  kLinkVersion,          self, reinterpret_cast<std::uint64_t>(&probe_word()),
+          probe_word(), policy.lossy ? 1u : 0u};
 }
 
 Result<Hello> read_hello(const sys::Packet& packet, std::size_t fds) {
@@ -62,13 +64,15 @@ Result<pid_t> same_user(int socket) {
   return who.pid;
 }
 
-Status send_hello(int socket, const EngineId& self, std::span<const int> fds) {
-  const Hello hello = make_hello(self);
+Status send_hello(int socket, const EngineId& self, const LinkPolicy& policy, std::span<const int> fds) {
+  const Hello hello = make_hello(self, policy);
   return sys::send_packet(socket, std::as_bytes(std::span(&hello, 1)), fds);
 }
 
-// Tries what large copies will do, on one word, and remembers the reason if the system says no.
-void probe_cross(Link& link, const Hello& hello, const LinkPolicy& policy) {
+// What both sides agree on. Tries what large copies will do, on one word, and remembers the reason if the system says
+// no.
+void agree(Link& link, const Hello& hello, const LinkPolicy& policy) {
+  link.lossy = policy.lossy || hello.lossy != 0;
   if (!policy.cross_copies) {
     link.cross_reason = "switched off by option cross_memory";
     return;
@@ -122,7 +126,7 @@ Result<std::unique_ptr<Link>> open_link(const EngineId& self, const Address& to,
   STRAIT_TRY(sys::Fd socket, sys::unix_connect(socket_name(to.engine), deadline, *policy.calls));
   STRAIT_TRY(const pid_t pid, same_user(socket.get()));
   const int fds[] = {memory_fd.get(), own_event_fd};
-  STRAIT_CHECK(send_hello(socket.get(), self, fds));
+  STRAIT_CHECK(send_hello(socket.get(), self, policy, fds));
 
   while (true) {
     auto packet = sys::receive_packet(socket.get(), sizeof(Hello));
@@ -134,7 +138,7 @@ Result<std::unique_ptr<Link>> open_link(const EngineId& self, const Address& to,
       link->peer_pid = pid;
       link->wake_peer = sys::Event(std::move(packet->fds[0]));
       link->socket = sys::ProcessFd(std::move(socket));
-      probe_cross(*link, hello, policy);
+      agree(*link, hello, policy);
       return link;
     }
     if (packet.error().code != Code::again) return std::move(packet).error();
@@ -163,9 +167,9 @@ Result<std::unique_ptr<Link>> accept_link(const EngineId& self, sys::Fd& socket,
   link->peer = hello.engine;
   link->peer_pid = pid;
   link->wake_peer = sys::Event(std::move(packet.fds[1]));
-  probe_cross(*link, hello, policy);
+  agree(*link, hello, policy);
   const int fds[] = {own_event_fd};
-  STRAIT_CHECK(send_hello(socket.get(), self, fds));
+  STRAIT_CHECK(send_hello(socket.get(), self, policy, fds));
   link->socket = sys::ProcessFd(std::move(socket));
   return link;
 }
@@ -180,7 +184,7 @@ Result<LinkPair> open_loopback(const EngineId& self, const LinkPolicy& policy) {
     link->peer = self;
     link->peer_pid = sys::process_id();
     link->loopback = true;
-    probe_cross(*link, make_hello(self), policy);
+    agree(*link, make_hello(self, policy), policy);
     (side == 0 ? pair.first : pair.second) = std::move(link);
   }
   return pair;

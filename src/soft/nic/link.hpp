@@ -15,6 +15,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "soft/nic/channel.hpp"
 #include "sys/clock.hpp"
@@ -49,6 +50,7 @@ struct PendingAnswer {
   Slot header;               // complete but for ack and sequence
   std::uint32_t sent_bytes;  // Kind::read_data: how much of `header.length` is out
   std::uint32_t local_qpn;
+  std::uint32_t base;  // Kind::read_data: bytes of the read that were answered before
 };
 
 // Memory of the other process that this one has mapped: see loans.cpp.
@@ -70,6 +72,15 @@ class Link {
   bool loopback = false;
   pid_t peer_pid = 0;
   bool dead = false;
+  bool lossy = false;       // either side loses messages on purpose: see lossy.cpp
+  bool paused = false;      // strict: nothing is read while a payload waits to be landed
+  std::uint64_t rolls = 0;  // of messages that belong to no queue pair
+  struct Held {
+    std::int64_t due_ns;
+    std::uint64_t due_message;
+    std::vector<Slot> slots;
+  };
+  std::vector<Held> held;    // late on purpose
   std::string cross_reason;  // why cross copies are not used; empty when they are
   std::deque<PendingAnswer> answers;
   std::unordered_set<std::uint32_t> lent;                // keys the other engine was told
@@ -98,6 +109,7 @@ class Link {
 
 struct LinkPolicy {
   bool cross_copies = true;  // option cross_memory
+  bool lossy = false;        // messages are checked and sent again, because some are lost on purpose
   const sys::Calls* calls = &sys::real_calls();
 };
 

@@ -13,6 +13,7 @@ namespace r = wire::roce;
 namespace {
 constexpr int kReceivePerPass = 256;
 constexpr unsigned kIdlePasses = 256;
+constexpr std::size_t kMostWaiting = 4096;
 constexpr int kBurst = 64;  // packets of one queue pair before the next has its turn
 constexpr std::size_t kQueuesPerPass = 64;
 constexpr std::uint32_t kWindowBytes = 256 * 1024;  // what an ordinary socket buffer holds
@@ -96,7 +97,8 @@ int Packets::pass() {
     if (!qp->packets->ack_due) continue;
     qp->packets->ack_due = false;
     PacketAnswer ack;
-    ack.psn = r::psn_add(qp->packets->epsn, r::kPsnMask);  // the last one that arrived in order
+    // The last one that arrived in order; while its payload waits to be landed, the one before.
+    ack.psn = r::psn_add(qp->packets->epsn, qp->landing_waits() ? r::kPsnMask - 1 : r::kPsnMask);
     ack.msn = qp->packets->msn;
     queue_answer(*qp, ack);
   }
@@ -233,27 +235,45 @@ void Packets::on_packet(const roce::Arrival& arrival) {
     slow_down(s);
     return;
   }
+  if (qp->landing_waits()) {
+    if (s.inbox.size() < kMostWaiting)
+      s.inbox.push_back({arrival.flow,
+                         arrival.ecn_ce,
+                         arrival.id_unknown,
+                         arrival.ip_id,
+                         {arrival.bytes.begin(), arrival.bytes.end()}});
+    return;
+  }
+  handle(*qp, arrival);
+}
+
+// A packet that was found good and is this queue pair's.
+void Packets::handle(QueuePair& qp, const roce::Arrival& arrival) {
+  PacketState& s = *qp.packets;
+  roce::Packet packet;
+  if (qp.state != QpState::ready || roce::parse(arrival.bytes, packet) != roce::Drop::none) return;
+  const r::Shape& shape = r::shape_of(packet.opcode);
   if (arrival.ecn_ce && s.path.transport != r::Transport::ud) {
     const std::int64_t now = sys::now_ns();
     if (now - s.cnp_at_ns >= kCnpPeriodNs) {
       s.cnp_at_ns = now;
       if (std::byte* const out = open_packet(s, r::kCnpReservedBytes)) {
-        roce::Headers headers = reply_headers(*qp, r::Opcode::cnp, 0);
+        roce::Headers headers = reply_headers(qp, r::Opcode::cnp, 0);
         headers.becn = true;
-        close_packet(*qp, out, roce::write_headers(headers, out) + r::kIcrcBytes);
+        close_packet(qp, out, roce::write_headers(headers, out) + r::kIcrcBytes);
         ++counts_.cnp_sent;
       }
     }
   }
   arrival_ = &arrival;
   if (shape.is_request()) {
-    on_request(*qp, packet);
+    on_request(qp, packet);
   } else if (shape.kind == r::Kind::ack) {
-    on_ack(*qp, packet);
+    on_ack(qp, packet);
   } else {
-    on_response(*qp, packet);
+    on_response(qp, packet);
   }
-  if (has_work(*qp)) list(*qp);
+  if (has_work(qp)) list(qp);
 }
 
 }  // namespace strait::soft::nic

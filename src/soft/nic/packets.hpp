@@ -112,6 +112,15 @@ struct PacketState {
   std::uint32_t rkey = 0;
   std::uint32_t length = 0;  // write: of the message
   std::uint32_t landed = 0;
+  roce::Packet late;  // strict: the last packet of a payload that waits
+  struct Waiting {
+    roce::Flow flow;
+    bool ecn_ce;
+    bool id_unknown;
+    std::uint16_t ip_id;
+    std::vector<std::byte> bytes;
+  };
+  std::deque<Waiting> inbox;  // strict: what came behind it
   std::deque<PacketAnswer> answers;
   std::vector<Replay> replays;
   std::size_t next_replay = 0;
@@ -155,6 +164,8 @@ class Packets final : public roce::Sink {
   [[nodiscard]] std::string describe(const QueuePair& qp) const;
 
   void on_packet(const roce::Arrival& arrival) override;
+  // Strict: a payload that waited may land.
+  void finish_late(QueuePair& qp);
 
  private:
   friend struct PacketsTestPeer;
@@ -162,6 +173,7 @@ class Packets final : public roce::Sink {
 
   // packets.cpp
   void list(QueuePair& qp);
+  void handle(QueuePair& qp, const roce::Arrival& arrival);
   [[nodiscard]] bool has_work(QueuePair& qp) const;
   void drop(roce::Drop why) { ++counts_.drops[static_cast<std::size_t>(why)]; }
   [[nodiscard]] roce::Headers reply_headers(const QueuePair& qp, wire::roce::Opcode opcode, std::uint32_t psn) const;

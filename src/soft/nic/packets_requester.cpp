@@ -138,6 +138,7 @@ bool Packets::start_next(QueuePair& qp) {
     engine_.advance(qp);
     return false;
   }
+  if (engine_.strict_) engine_.strict_->started(qp, qp.next, work, engine_.memory_);
   const std::uint32_t bytes = read ? work.total_bytes : atomic ? 8 : 0;
   qp.sent_at(seq) = {qp.next,
                      work.opcode == m::Opcode::nop ? qp.msn_next : qp.msn_next + 1,

@@ -78,6 +78,9 @@ void Packets::on_request(QueuePair& qp, const roce::Packet& packet) {
     return;
   }
   // [5] A receive to put it in
+  if (engine_.strict_ && reliable && needs_receive(shape) && qp.receives_waiting() == 0) {
+    engine_.strict_->found(Rule::receive_too_late, qp.qpn, Strict::kNoWqe, "a message found no receive");
+  }
   if (needs_receive(shape) && (qp.receives_waiting() == 0 || (reliable && engine_.overlooks_receive(qp)))) {
     if (reliable) return not_ready(qp, packet.psn);
     s.dropping = true;
@@ -139,8 +142,31 @@ void Packets::on_payload(QueuePair& qp, const roce::Packet& packet) {
   s.landed += n;
   s.in_message = shape.ends_message() ? r::Kind::unknown : shape.kind;
   if (s.path.transport == r::Transport::rc) s.epsn = r::psn_add(s.epsn, 1);
-  if (shape.ends_message()) finish_message(qp, packet);
+  if (shape.ends_message()) {
+    if (engine_.land_later(qp)) {
+      s.late = packet;
+      return;
+    }
+    finish_message(qp, packet);
+  }
   if (packet.ack_req) owe_ack(qp);
+}
+
+// Strict: the payload has waited long enough. What came meanwhile has its turn now.
+void Packets::finish_late(QueuePair& qp) {
+  PacketState& s = *qp.packets;
+  if (!engine_.land_staged(qp, s.rkey, s.va, s.length)) {
+    refuse(qp, s.late.psn, r::kSyndromeNakRemoteAccess, m::Syndrome::none);
+    s.inbox.clear();
+    return;
+  }
+  finish_message(qp, s.late);
+  if (s.late.ack_req) owe_ack(qp);
+  while (!s.inbox.empty() && !qp.landing_waits()) {
+    const PacketState::Waiting next = std::move(s.inbox.front());
+    s.inbox.pop_front();
+    handle(qp, {next.flow, next.ecn_ce, next.id_unknown, next.bytes, next.ip_id});
+  }
 }
 
 // [7] the key, [8] the bytes. False: refused, and answered.
@@ -156,7 +182,8 @@ bool Packets::land(QueuePair& qp, const roce::Packet& packet) {
     // The whole range at the first packet, as the rules say, and again at each: a key that is revoked half-way ends it.
     KeyFault why = KeyFault::none;
     Registration* const into = engine_.memory_.check(s.rkey, qp.pd, s.va, s.length, STRAIT_NIC_REMOTE_WRITE, why);
-    if (into != nullptr && write_bytes(*into, s.va + s.landed, from, n)) return true;
+    const Registration* const place = reliable ? engine_.stage(qp, into, s.va, s.length) : into;
+    if (place != nullptr && write_bytes(*place, s.va + s.landed, from, n)) return true;
     const std::uint8_t syndrome = into == nullptr ? r::kSyndromeNakRemoteAccess : r::kSyndromeNakRemoteOperation;
     if (reliable) {
       refuse(qp, packet.psn, syndrome, m::Syndrome::none);

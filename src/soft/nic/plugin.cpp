@@ -79,6 +79,11 @@ Result<EngineConfig> parse_config(std::string_view text) {
                std::from_chars(value.data(), value.data() + value.size(), config.packet_bytes).ec == std::errc()) {
     } else if (name == "capture") {
       config.capture = value;
+    } else if (name == "strict" && (value == "0" || value == "1")) {
+      if (value == "1" && !config.strict) config.strict.emplace();
+    } else if (name == "strict_report") {
+      if (!config.strict) config.strict.emplace();
+      config.strict->report = value;
     } else if (name == "faults") {
       std::string plan(value);
       std::replace(plan.begin(), plan.end(), ';', ',');  // commas end the pairs here
@@ -223,6 +228,7 @@ constexpr strait_nic_ops kOps = {
     .arm = nic_arm,
     .event_fd = nic_event_fd,
     .counters = nic_counters,
+    .describe_mr = nullptr,
 };
 
 }  // namespace

@@ -33,6 +33,7 @@ struct Sent {
   std::uint8_t pins;           // registrations held for a cross copy
   wire::mlx5::Syndrome fault;  // it failed; earlier ones complete first
   std::uint8_t vendor;         // why, in the engine's own numbers (kVendorKey + KeyFault)
+  std::uint32_t landed = 0;    // read: bytes of the answer that have arrived, in order
 };
 
 inline constexpr std::uint8_t kVendorKey = 0x80;
@@ -52,6 +53,18 @@ struct Arriving {
   std::uint32_t length = 0;
   std::uint32_t landed = 0;
   std::uint32_t imm_raw = 0;
+};
+
+inline constexpr std::int64_t kResendNow = 1;  // a time long past
+
+// Strict: a payload that has arrived and must not be seen yet.
+struct Landing {
+  std::vector<std::byte> bytes;
+  Registration shadow;           // takes the bytes in place of the real one
+  std::byte* guarded = nullptr;  // where the program would see them
+  bool waiting = false;          // all of it is here
+  std::uint64_t due_pass = 0;
+  std::int64_t due_ns = 0;
 };
 
 struct QueuePair {
@@ -99,16 +112,27 @@ struct QueuePair {
   std::vector<Sent> sent;            // ring, power of two
   std::deque<std::uint32_t> pinned;  // lkeys, in order of `sent`
 
+  std::int64_t resend_at_ns = 0;  // where messages are lost on purpose; 0: the timer has not looked yet
+  std::int64_t resend_after_ns = 0;
+  std::uint32_t reading_from = 0;  // the next read goes on from there
+  bool reread = false;             // a piece of an answer was missed, and asked for again
+
   // Responder
   std::uint32_t msn_expected = 0;
+  bool again_sent = false;             // for the gap before msn_expected
+  std::vector<PendingAnswer> replays;  // atomics that were executed, where their answers may be lost
+  std::size_t next_replay = 0;
   bool ack_due = false;
   std::uint64_t receives_taken = 0;
   Arriving arriving;
+  std::unique_ptr<Landing> landing;            // strict only
   std::unique_ptr<ReceiveWork> arriving_into;  // Kind::send in several messages
 
   // For the plan of faults: what this connection is called, and how often it was asked. The same in every run.
-  std::uint64_t message_rolls = 0, work_rolls = 0, receive_rolls = 0;
+  std::uint64_t message_rolls = 0, receive_rolls = 0;
   [[nodiscard]] std::uint64_t flow() const { return std::uint64_t{qpn & 0xffff} << 16 | (remote_qpn & 0xffff); }
+
+  [[nodiscard]] bool landing_waits() const { return landing && landing->waiting; }
 
   [[nodiscard]] Sent& sent_at(std::uint64_t seq) { return sent[seq & (sent.size() - 1)]; }
   [[nodiscard]] bool idle() const { return seq_done == seq_next && next == producer; }

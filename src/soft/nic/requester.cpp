@@ -50,7 +50,8 @@ int Engine::service_queue(QueuePair& qp) {
         blocked_ = true;
         break;
       }
-      const Sending result = fails_on_purpose(qp, fault) ? Sending::fault : start_work(qp, work, fault);
+      const Sending result =
+          !qp.streaming && fails_on_purpose(qp, fault) ? Sending::fault : start_work(qp, work, fault);
       if (result == Sending::blocked) {
         blocked_ = true;
         break;
@@ -80,6 +81,7 @@ void Engine::push_fault(QueuePair& qp, const SendWork& work, const DecodeFault& 
 }
 
 Engine::Sending Engine::start_work(QueuePair& qp, const SendWork& work, DecodeFault& fault) {
+  if (strict_ && !qp.streaming) strict_->started(qp, qp.next, work, memory_);
   Sent sent{qp.next, qp.msn_next, 0, work.opcode, work.signaled || qp.all_signaled, false, 0, m::Syndrome::none, 0};
   Sending result = Sending::sent;
   if (is_payload(work.opcode)) {
@@ -104,6 +106,7 @@ bool Engine::check_pieces(QueuePair& qp, const SendWork& work, std::uint32_t acc
     if (piece.in_ring) continue;
     KeyFault why = KeyFault::none;
     if (memory_.check(piece.lkey, qp.pd, piece.address, piece.length_bytes, access, why) == nullptr) {
+      if (strict_) strict_->key_unknown(piece.lkey, qp.qpn, qp.next);
       fault = {m::Syndrome::local_protection, fault_text(why),
                static_cast<std::uint8_t>(kVendorKey + static_cast<int>(why))};
       return false;
@@ -217,7 +220,7 @@ Engine::Sending Engine::send_payload_request(QueuePair& qp, const SendWork& work
     Slot& header = start_header(0);
     if (!gather(qp, work, 0, header.data, total))
       return fault = {m::Syndrome::local_access, "a memory port refused a read", 0}, Sending::fault;
-    writer.publish(1);
+    publish(*qp.link, &qp, 1);
     ++counts_.messages_sent;
     return Sending::sent;
   }
@@ -227,11 +230,12 @@ Engine::Sending Engine::send_payload_request(QueuePair& qp, const SendWork& work
     if (!writer.has_room(slots)) return Sending::blocked;
     write_address_list(qp, work, start_header(0));
     pin_pieces(qp, work, sent);
-    writer.publish(slots);
+    publish(*qp.link, &qp, slots);
     ++counts_.messages_sent;
     return Sending::sent;
   }
 
+  qp.streamed_bytes = std::min(qp.streamed_bytes, total);
   while (qp.streamed_bytes < total) {
     const std::uint32_t n = std::min(total - qp.streamed_bytes, kRingPayloadBytes);
     const std::uint32_t slots = slots_with(n);
@@ -252,7 +256,7 @@ Engine::Sending Engine::send_payload_request(QueuePair& qp, const SendWork& work
     if (copied && first < n)
       copied = gather(qp, work, qp.streamed_bytes + first, writer.payload(first, contiguous), n - first);
     if (!copied) return fault = {m::Syndrome::local_access, "a memory port refused a read", 0}, Sending::fault;
-    writer.publish(slots);
+    publish(*qp.link, &qp, slots);
     ++counts_.messages_sent;
     qp.streaming = true;
     qp.streamed_bytes += n;
@@ -275,15 +279,18 @@ Engine::Sending Engine::send_read(QueuePair& qp, const SendWork& work, Sent& sen
   header.pieces = 0;
   header.msn = qp.msn_next;
   header.rkey = work.rkey;
-  header.raddr = work.raddr;
-  header.length = work.total_bytes;
-  header.imm_raw = 0;
+  const std::uint32_t from = cross ? 0 : std::min(qp.reading_from, work.total_bytes);
+  qp.reading_from = 0;
+  header.raddr = work.raddr + from;
+  header.length = work.total_bytes - from;
+  header.imm_raw = from;
+  sent.landed = from;
   stamp(qp, header);
   if (cross) {
     write_address_list(qp, work, header);
     pin_pieces(qp, work, sent);
   }
-  writer.publish(slots);
+  publish(*qp.link, &qp, slots);
   ++counts_.messages_sent;
   sent.bytes = work.total_bytes;
   sent.awaits_answer = true;
@@ -316,7 +323,7 @@ Engine::Sending Engine::send_atomic(QueuePair& qp, const SendWork& work, Sent& s
     std::memcpy(masks, &atomic.swap_mask, 8);
     std::memcpy(masks + 8, &atomic.compare_mask, 8);
   }
-  writer.publish(slots);
+  publish(*qp.link, &qp, slots);
   ++counts_.messages_sent;
   sent.bytes = atomic.width;
   sent.awaits_answer = true;
@@ -328,6 +335,7 @@ void Engine::on_ack(QueuePair& qp, std::uint32_t ack) {
   if (!before(qp.msn_acked, ack) || before(qp.msn_next, ack)) return;  // old news, or never sent
   qp.msn_acked = ack;
   qp.progress_at_ns = 0;
+  qp.resend_at_ns = 0;
   qp.rnr_tries = 0;
   advance(qp);
 }
@@ -344,11 +352,13 @@ void Engine::advance(QueuePair& qp) {
       return;
     }
     if (sent.awaits_answer || before(qp.msn_acked, sent.msn_after)) return;
+    if (strict_) strict_->completed(qp, sent.index, memory_);
     if (sent.signaled) {
       overrun_on_purpose(*qp.send_cq);
       const bool written = qp.send_cq->write_success(qp.qpn, qp.user_index, sent.opcode,
                                                      static_cast<std::uint16_t>(sent.index), sent.bytes);
       ++(written ? counts_.completions : counts_.completion_overruns);
+      if (!written) report_overrun(*qp.send_cq, qp.qpn, sent.index);
     }
     if (sent.pins != 0) unpin(qp, sent, false);
     ++qp.seq_done;
@@ -396,6 +406,7 @@ void Engine::on_answer(QueuePair& qp, const Slot& message, Link& link) {
                    static_cast<std::uint8_t>(message.imm_raw));
       break;
     case Kind::rnr: on_rnr(qp, message); break;
+    case Kind::again: on_again(qp, message); break;
     case Kind::no_queue: fail_oldest(qp, m::Syndrome::transport_retry_exceeded, kVendorPeerLost); break;
     default: break;
   }
@@ -406,6 +417,14 @@ void Engine::on_read_data(QueuePair& qp, const Slot& message, Link& link) {
   if (sent == nullptr || !sent->awaits_answer || message.length != sent->bytes || message.raddr > sent->bytes) return;
   if ((message.flags & kCross) == 0) {
     const auto offset = static_cast<std::uint32_t>(message.raddr);
+    if (offset != sent->landed) {  // a piece is missing or came twice; what is missing will be asked for again
+      ++counts_.out_of_sequence;
+      if (link.lossy && offset > sent->landed && !qp.reread) {
+        qp.reread = true;
+        qp.resend_at_ns = kResendNow;
+      }
+      return;
+    }
     const std::uint32_t n = std::min(sent->bytes - offset, kRingPayloadBytes);
     bool landed = true;
     if (n <= kInSlotBytes && message.slots == 1) {
@@ -425,10 +444,14 @@ void Engine::on_read_data(QueuePair& qp, const Slot& message, Link& link) {
       fail_message(qp, message.msn, m::Syndrome::local_protection, kVendorKey);
       return;
     }
+    sent->landed += n;
+    qp.reread = false;
     if ((message.flags & kMore) != 0) {
       qp.progress_at_ns = 0;
+      qp.resend_at_ns = 0;
       return;
     }
+    if (sent->landed != sent->bytes) return;
   }
   answered(qp, *sent, message.msn);
 }
@@ -535,6 +558,8 @@ void Engine::fail_oldest(QueuePair& qp, m::Syndrome syndrome, std::uint8_t vendo
 void Engine::fail_queue(QueuePair& qp) {
   if (qp.state == QpState::error) return;
   qp.state = QpState::error;
+  abandon_landing(qp);
+  if (strict_) strict_->forget(qp);
   flush_queue(qp);
 }
 

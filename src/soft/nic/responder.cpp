@@ -78,24 +78,24 @@ bool carried_bytes(const Slot& message, std::uint32_t offset, std::uint32_t& n) 
 int Engine::receive(Link& link) {
   int handled = 0;
   const std::uint64_t enough = counts_.bytes_landed + counts_.bytes_read + kBytesPerPass;
-  while (handled < kMessagesPerPass && counts_.bytes_landed + counts_.bytes_read < enough &&
+  while (handled < kMessagesPerPass && !link.paused && counts_.bytes_landed + counts_.bytes_read < enough &&
          link.reader.has_message()) {
     Slot message;
     link.reader.read_header(message);
-    if (land_small_write(link, message)) {
+    if (!link.lossy && !strict_ && land_small_write(link, message)) {
       link.reader.consume(1);
       ++handled;
       continue;
     }
     const bool sane =
-        message.slots >= 1 && message.slots <= kMaxMessageSlots && message.kind >= 1 && message.kind <= 11;
+        message.slots >= 1 && message.slots <= kMaxMessageSlots && message.kind >= 1 && message.kind <= kLastKind;
     if (!sane) {
       // The stream cannot be followed any further: nothing after this can be trusted.
       ++counts_.garbage;
       lose_link(link);
       return handled + 1;
     }
-    on_message(link, message);
+    if (!link.lossy || undamaged(link, message)) on_message(link, message);
     link.reader.consume(message.slots);
     ++handled;
   }
@@ -147,8 +147,10 @@ void Engine::on_request(QueuePair& qp, Link& link, const Slot& message) {
   if (qp.state != QpState::ready) return;  // an ack in this very message may have failed the queue
   if (message.msn != qp.msn_expected || qp.arriving.active) {
     ++counts_.out_of_sequence;  // sent before the peer heard of "receiver not ready"; it comes again
+    if (link.lossy) straighten(qp, link, message);
     return;
   }
+  qp.again_sent = false;
   switch (static_cast<Kind>(message.kind)) {
     case Kind::write:
     case Kind::send: on_payload(qp, link, message); break;
@@ -175,6 +177,10 @@ void Engine::on_payload(QueuePair& qp, Link& link, const Slot& message) {
       refuse(qp, link, message.msn, m::Syndrome::remote_access, m::Syndrome::none, vendor_of(why));
       return;
     }
+  }
+  if (strict_ && needs_receive && qp.receives_waiting() == 0) {
+    strict_->found(Rule::receive_too_late, qp.qpn, Strict::kNoWqe,
+                   fmt::format("a message of {} bytes found no receive", message.length));
   }
   if (needs_receive && (qp.receives_waiting() == 0 || overlooks_receive(qp))) {
     PendingAnswer reply{};
@@ -207,6 +213,7 @@ void Engine::on_payload(QueuePair& qp, Link& link, const Slot& message) {
                  message.rkey,   message.raddr,
                  message.length, 0,
                  message.imm_raw};
+  into = stage(qp, into, message.raddr, message.length);
   if ((message.flags & kCross) != 0) {
     if (!land_cross(qp, link, message, into, receive)) return;
     qp.arriving.landed = message.length;
@@ -220,13 +227,18 @@ void Engine::on_payload(QueuePair& qp, Link& link, const Slot& message) {
     if (!land(qp, link, message, into, receive, 0, n)) return;
     qp.arriving.landed = n;
   }
-  if (qp.arriving.landed == qp.arriving.length) finish_payload(qp, qp.arriving);
+  if (qp.arriving.landed == qp.arriving.length && !land_later(qp)) finish_payload(qp, qp.arriving);
 }
 
 void Engine::on_more(QueuePair& qp, Link& link, const Slot& message) {
   Arriving& arriving = qp.arriving;
   if (!arriving.active || message.msn != arriving.msn) {
     ++counts_.out_of_sequence;
+    return;
+  }
+  if (link.lossy && message.raddr != arriving.landed) {
+    ++counts_.out_of_sequence;
+    if (message.raddr > arriving.landed) ask_again(qp, link);
     return;
   }
   std::uint32_t n = 0;
@@ -236,6 +248,7 @@ void Engine::on_more(QueuePair& qp, Link& link, const Slot& message) {
     refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
     return;
   }
+  qp.again_sent = false;
   Registration* into = nullptr;
   if (arriving.kind == Kind::write) {
     // Looked up for every piece: a key that was revoked in the middle stops the message there.
@@ -245,12 +258,13 @@ void Engine::on_more(QueuePair& qp, Link& link, const Slot& message) {
       refuse(qp, link, message.msn, m::Syndrome::remote_access, m::Syndrome::none, vendor_of(why));
       return;
     }
+    into = stage(qp, into, arriving.raddr, arriving.length);
   }
   Slot located = message;  // where the whole message goes
   located.raddr = arriving.raddr;
   if (!land(qp, link, located, into, qp.arriving_into.get(), arriving.landed, n)) return;
   arriving.landed += n;
-  if (arriving.landed == arriving.length) finish_payload(qp, arriving);
+  if (arriving.landed == arriving.length && !land_later(qp)) finish_payload(qp, arriving);
 }
 
 // Payload that lies in the ring, or in the header itself.
@@ -444,6 +458,7 @@ void Engine::on_read(QueuePair& qp, Link& link, const Slot& message) {
   reply.header.length = message.length;
   reply.header.rkey = message.rkey;
   reply.header.raddr = message.raddr;
+  reply.base = message.imm_raw;
   if ((message.flags & kCross) != 0 && from != nullptr && from->bytes != nullptr) {
     Entries entries;
     List far;
@@ -469,7 +484,7 @@ void Engine::on_read(QueuePair& qp, Link& link, const Slot& message) {
     ++counts_.cross_copies;
   }
   counts_.bytes_read += message.length;
-  executed(qp);
+  if (message.msn == qp.msn_expected) executed(qp);  // not when it is asked for again
   answer(link, reply);
 }
 
@@ -519,6 +534,7 @@ void Engine::on_atomic(QueuePair& qp, Link& link, const Slot& message) {
   reply.header.msn = message.msn;
   reply.header.length = width;
   std::memcpy(reply.header.data, &old, sizeof old);
+  if (link.lossy) remember(qp, reply);
   answer(link, reply);
 }
 
@@ -589,8 +605,8 @@ bool Engine::try_answer(Link& link, PendingAnswer& reply) {
     header.pieces = 0;
     header.msn = told.msn;
     header.rkey = 0;
-    header.raddr = data ? reply.sent_bytes : told.raddr;
-    header.length = told.length;
+    header.raddr = data ? reply.base + reply.sent_bytes : told.raddr;
+    header.length = data ? reply.base + told.length : told.length;
     header.imm_raw = told.imm_raw;
     if (qp != nullptr) {
       stamp(*qp, header);
@@ -623,7 +639,7 @@ bool Engine::try_answer(Link& link, PendingAnswer& reply) {
     }
     reply.sent_bytes += n;
     if (data && reply.sent_bytes < told.length) header.flags |= kMore;
-    link.writer.publish(slots);
+    publish(link, qp, slots);
     ++counts_.messages_sent;
   } while (data && reply.sent_bytes < reply.header.length);
   return true;
@@ -652,7 +668,7 @@ int Engine::flush_acks() {
     header.from_qpn = qp->qpn;
     header.ack = qp->msn_expected;
     qp->ack_due = false;
-    qp->link->writer.publish(1);
+    publish(*qp->link, qp, 1);
     qp->link->ring();
     ++counts_.acks_sent;
     ++counts_.messages_sent;
@@ -674,6 +690,7 @@ void Engine::post_completion(CompletionQueue& cq, const Completion& completion) 
   overrun_on_purpose(cq);
   if (!cq.write(completion)) {
     ++counts_.completion_overruns;
+    report_overrun(cq, completion.qpn, completion.wqe_counter);
     return;
   }
   ++counts_.completions;

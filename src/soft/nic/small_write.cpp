@@ -40,7 +40,15 @@ void Engine::read_doorbell(QueuePair& qp) {
     if (bell.qpn() == qp.qpn && by_bell <= qp.sq_blocks && by_bell > ahead) ahead = by_bell;
   }
   const std::uint64_t outstanding = qp.producer - qp.next;
-  if (ahead == 0 || ahead + outstanding > qp.sq_blocks) return;  // nothing new, or a jump that cannot be true
+  if (ahead == 0) return;
+  if (ahead + outstanding > qp.sq_blocks) {  // a jump that cannot be true
+    if (strict_ && qp.state == QpState::ready) {
+      strict_->found(
+          Rule::send_queue_overrun, qp.qpn, qp.next,
+          fmt::format("{} blocks are posted and not executed; the queue has {}", ahead + outstanding, qp.sq_blocks));
+    }
+    return;
+  }
   qp.producer += ahead;
 }
 
@@ -90,7 +98,7 @@ int Engine::service_send(QueuePair& qp) {
   read_doorbell(qp);
   if (qp.next == qp.producer) return 0;
   if (qp.packets != nullptr) return packets_->serve(qp);
-  return send_small_write(qp) ? 1 : service_queue(qp);
+  return !strict_ && (qp.link == nullptr || !qp.link->lossy) && send_small_write(qp) ? 1 : service_queue(qp);
 }
 
 bool Engine::land_small_write(Link& link, const Slot& message) {

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rail/verbs/rail.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+
+#include "sys/socket.hpp"
+
+namespace strait::rail::verbs {
+namespace m = wire::mlx5;
+
+namespace {
+
+constexpr std::uint32_t kMostInline = 512;
+constexpr std::uint64_t kPassesPerLook = 32;  // how often a pass for one queue looks at the others too
+
+bool aligned(const void* at, std::uintptr_t to) {
+  return at != nullptr && reinterpret_cast<std::uintptr_t>(at) % to == 0;
+}
+
+Status check(const strait_nic_qp_request& request) {
+  if (!std::has_single_bit(request.sq_blocks) || request.sq_blocks > m::kMaxBlocks)
+    return fail(Code::invalid, "a send queue of {} blocks: it takes a power of two up to {}", request.sq_blocks,
+                m::kMaxBlocks);
+  if (!aligned(request.sq, 64) || !aligned(request.record, 8))
+    return fail(Code::invalid, "a queue pair needs a send ring aligned to 64 bytes and a record aligned to 8");
+  if (request.rq_entries == 0) return {};
+  if (!std::has_single_bit(request.rq_entries) || request.rq_entries > m::kMaxBlocks)
+    return fail(Code::invalid, "a receive queue of {} entries: it takes a power of two up to {}", request.rq_entries,
+                m::kMaxBlocks);
+  if (request.rq_stride_log2 < 4 || request.rq_stride_log2 > 10 || !aligned(request.rq, 16))
+    return fail(Code::invalid, "a receive queue needs entries of 2^4 to 2^10 bytes and a ring aligned to 16");
+  return {};
+}
+
+struct Config {
+  std::string device;
+  std::uint32_t max_message_bytes = UINT32_MAX;
+};
+
+Result<Config> parse(std::string_view text) {
+  Config config;
+  while (!text.empty()) {
+    const std::string_view pair = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(pair.size() + 1, text.size()));
+    const std::size_t equals = pair.find('=');
+    const std::string_view name = pair.substr(0, equals);
+    const std::string_view value = equals == std::string_view::npos ? std::string_view() : pair.substr(equals + 1);
+    const char* const end = value.data() + value.size();
+    if (name == "device" && equals != std::string_view::npos) {
+      config.device = value;
+    } else if (name == "max_message" && !value.empty() &&
+               std::from_chars(value.data(), end, config.max_message_bytes).ptr == end &&
+               config.max_message_bytes != 0) {
+    } else {
+      return fail(Code::invalid,
+                  "the verbs rail does not know \"{}\" (device=NAME or NAME/GID_INDEX, max_message=BYTES)", pair);
+    }
+  }
+  return config;
+}
+
+void put(const std::string& text, char* to, std::size_t capacity) {
+  const std::size_t n = std::min(text.size(), capacity - 1);
+  text.copy(to, n);
+  to[n] = '\0';
+}
+
+}  // namespace
+
+Result<std::unique_ptr<VerbsRail>> VerbsRail::open(const std::string& config) {
+  STRAIT_TRY(const Config wanted, parse(config));
+  STRAIT_TRY(Port port, Port::open(wanted.device));
+  port.limit_message(wanted.max_message_bytes);
+  std::unique_ptr<VerbsRail> rail(new VerbsRail(std::move(port)));
+  rail->channel_.reset(ibv_create_comp_channel(rail->port_.context()));
+  if (!rail->channel_) return fail_errno(errno, fmt::format("{} made no completion channel", rail->port_.name()));
+  const Owner<ibv_pd, ibv_dealloc_pd> probe(ibv_alloc_pd(rail->port_.context()));
+  if (!probe) return fail_errno(errno, fmt::format("{} made no protection domain", rail->port_.name()));
+  rail->memory_.probe_dmabuf(probe.get());
+  return rail;
+}
+
+strait_nic_info VerbsRail::info() const {
+  strait_nic_info out{};
+  put(port_.name(), out.name, sizeof out.name);
+  put(fmt::format("RDMA device by verbs, mlx5 rings read by the CPU, {}",
+                  memory_.takes_dmabuf() ? "takes dma-bufs" : "takes no dma-bufs (EOPNOTSUPP)"),
+      out.description, sizeof out.description);
+  put(gid_text(port_.address().gid), out.address_text, sizeof out.address_text);
+  out.software = port_.software() ? 1 : 0;
+  out.max_inline_bytes = kMostInline;
+  out.imports_fds = 1;
+  out.wants_pages = memory_.takes_dmabuf() ? 0 : 1;
+  return out;
+}
+
+// ---- Objects --------------------------------------------------------------------------------------------------------
+
+Result<VerbsRail::Domain*> VerbsRail::find_pd(std::uint32_t pd) {
+  const auto found = domains_.find(pd);
+  if (found == domains_.end()) return fail(Code::invalid, "no protection domain has the number {}", pd);
+  return &found->second;
+}
+
+Result<ProxyQueue*> VerbsRail::find_qp(std::uint32_t qpn) {
+  const auto found = queues_.find(qpn);
+  if (found == queues_.end()) return fail(Code::invalid, "no queue pair has the number {:#x}", qpn);
+  return found->second.get();
+}
+
+Result<CompletionWriter*> VerbsRail::find_cq(std::uint32_t cqn) {
+  const auto found = writers_.find(cqn);
+  if (found == writers_.end()) return fail(Code::invalid, "no completion queue has the number {}", cqn);
+  return found->second.get();
+}
+
+Result<std::uint32_t> VerbsRail::alloc_pd() {
+  const std::lock_guard lock(mutex_);
+  Domain made{Owner<ibv_pd, ibv_dealloc_pd>(ibv_alloc_pd(port_.context())), 0};
+  if (!made.domain) return fail_errno(errno, fmt::format("{} made no protection domain", port_.name()));
+  domains_.emplace(next_pd_, std::move(made));
+  return next_pd_++;
+}
+
+Status VerbsRail::free_pd(std::uint32_t pd) {
+  const std::lock_guard lock(mutex_);
+  STRAIT_TRY(const Domain* domain, find_pd(pd));
+  if (domain->users != 0)
+    return fail(Code::again, "{} objects still belong to protection domain {}", domain->users, pd);
+  domains_.erase(pd);
+  return {};
+}
+
+Result<strait_nic_mr> VerbsRail::register_memory(const strait_nic_mr_request& request) {
+  const std::lock_guard lock(mutex_);
+  STRAIT_TRY(Domain * domain, find_pd(request.pd));
+  STRAIT_TRY(const strait_nic_mr made, memory_.add(port_.name(), domain->domain.get(), request));
+  ++domain->users;
+  return made;
+}
+
+Status VerbsRail::deregister_memory(std::uint32_t lkey) {
+  const std::lock_guard lock(mutex_);
+  STRAIT_TRY(const std::uint32_t pd, memory_.remove(lkey));
+  --domains_[pd].users;
+  return {};
+}
+
+Result<std::string> VerbsRail::describe_memory(std::uint32_t lkey) {
+  const std::lock_guard lock(mutex_);
+  const Registration* const found = memory_.find(lkey);
+  if (found == nullptr) return fail(Code::invalid, "no registration has the key {:#x}", lkey);
+  return found->how;
+}
+
+Result<std::uint32_t> VerbsRail::create_cq(const strait_nic_cq_request& request) {
+  if (!std::has_single_bit(request.entries) || request.entries > 1u << 22)
+    return fail(Code::invalid, "a completion queue of {} entries: it takes a power of two up to 2^22", request.entries);
+  if (request.cqe_bytes != 64 && request.cqe_bytes != 128)
+    return fail(Code::invalid, "completion entries of {} bytes: they have 64 or 128", request.cqe_bytes);
+  if (!aligned(request.ring, 64) || !aligned(request.record, 8))
+    return fail(Code::invalid, "a completion queue needs a ring aligned to 64 bytes and a record aligned to 8");
+  const std::lock_guard lock(mutex_);
+  writers_.emplace(next_cqn_, std::make_unique<CompletionWriter>(request));
+  return next_cqn_++;
+}
+
+Status VerbsRail::destroy_cq(std::uint32_t cqn) {
+  const std::lock_guard lock(mutex_);
+  STRAIT_TRY(const CompletionWriter* writer, find_cq(cqn));
+  if (writer->users != 0)
+    return fail(Code::again, "{} queue pairs still complete into completion queue {}", writer->users, cqn);
+  writers_.erase(cqn);
+  return {};
+}
+
+Result<strait_nic_qp> VerbsRail::create_qp(const strait_nic_qp_request& request) {
+  STRAIT_CHECK(check(request));
+  const std::lock_guard lock(mutex_);
+  STRAIT_TRY(Domain * domain, find_pd(request.pd));
+  STRAIT_TRY(CompletionWriter * sends, find_cq(request.send_cqn));
+  STRAIT_TRY(CompletionWriter * receives, find_cq(request.recv_cqn));
+  STRAIT_TRY(auto queue,
+             ProxyQueue::make(port_, domain->domain.get(), channel_.get(), request, *sends, *receives, counts_));
+  ++domain->users;
+  const strait_nic_qp out{queue->qpn(), 0, queue->doorbell()};
+  queues_.emplace(out.qpn, std::move(queue));
+  return out;
+}
+
+Status VerbsRail::connect_qp(std::uint32_t qpn, const strait_nic_connect_request& request) {
+  const std::lock_guard lock(mutex_);
+  STRAIT_TRY(ProxyQueue * queue, find_qp(qpn));
+  return queue->connect(request);
+}
+
+Status VerbsRail::fail_qp(std::uint32_t qpn) {
+  const std::lock_guard lock(mutex_);
+  STRAIT_TRY(ProxyQueue * queue, find_qp(qpn));
+  queue->fail();
+  return {};
+}
+
+Status VerbsRail::destroy_qp(std::uint32_t qpn) {
+  const std::lock_guard lock(mutex_);
+  STRAIT_TRY(const ProxyQueue* queue, find_qp(qpn));
+  take_events();  // an event names its queue by address
+  const std::uint32_t pd = queue->pd();
+  queues_.erase(qpn);
+  --domains_[pd].users;
+  return {};
+}
+
+Result<std::string> VerbsRail::describe_qp(std::uint32_t qpn) {
+  const std::lock_guard lock(mutex_);
+  STRAIT_TRY(const ProxyQueue* queue, find_qp(qpn));
+  return queue->describe();
+}
+
+// ---- Progress -------------------------------------------------------------------------------------------------------
+
+int VerbsRail::drive(std::uint32_t qpn_hint) {
+  if (mark_.in_child()) return 0;
+  if (!mutex_.try_lock()) {
+    note_.store(true, std::memory_order_seq_cst);
+    if (!mutex_.try_lock()) return 0;
+    qpn_hint = 0;
+  }
+  int done = pass(qpn_hint);
+  mutex_.unlock();
+  while (note_.load(std::memory_order_seq_cst) && mutex_.try_lock()) {
+    note_.store(false, std::memory_order_seq_cst);
+    done += pass(0);
+    mutex_.unlock();
+  }
+  return done;
+}
+
+int VerbsRail::pass(std::uint32_t qpn_hint) {
+  if (qpn_hint != 0 && ++passes_ % kPassesPerLook != 0) {
+    const auto found = queues_.find(qpn_hint);
+    return found == queues_.end() ? 0 : found->second->service();
+  }
+  int done = 0;
+  for (const auto& [qpn, queue] : queues_) done += queue->service();
+  return done;
+}
+
+// The channel blocks when it is empty, so it is asked first: a system call, which is why only who goes to sleep does
+// it.
+void VerbsRail::take_events() {
+  while (sys::wait_ready(channel_->fd, false, sys::Deadline::after_ns(0))) {
+    ibv_cq* cq = nullptr;
+    void* queue = nullptr;
+    if (ibv_get_cq_event(channel_.get(), &cq, &queue) != 0) break;
+    static_cast<ProxyQueue*>(queue)->on_event();
+  }
+}
+
+bool VerbsRail::arm() {
+  if (mark_.in_child()) return true;
+  const std::lock_guard lock(mutex_);
+  take_events();
+  bool quiet = !note_.load(std::memory_order_seq_cst);
+  for (const auto& [qpn, queue] : queues_) quiet = queue->arm() && quiet;
+  return quiet;
+}
+
+std::string VerbsRail::counters() {
+  const std::lock_guard lock(mutex_);
+  return fmt::format(
+      "registrations={},by_address={},by_dmabuf={},dmabuf_refused={},by_mapping={},queue_pairs={},work_requests={},"
+      "posted={},receives={},completions={},error_completions={},flushed={},completion_overruns={},events={}",
+      memory_.size(), memory_.counts.by_address, memory_.counts.by_dmabuf, memory_.counts.dmabuf_refused,
+      memory_.counts.by_mapping, queues_.size(), counts_.work_requests, counts_.posted, counts_.receives,
+      counts_.completions, counts_.error_completions, counts_.flushed, counts_.overruns, counts_.events);
+}
+
+}  // namespace strait::rail::verbs

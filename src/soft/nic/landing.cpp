@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strict: payloads land late. They are collected beside their target; when all is there some passes go by, in which the
+// target's pages cannot be read; then the bytes land, line by line in random order, and only then is anybody told.
+#include "soft/nic/engine.hpp"
+
+namespace strait::soft::nic {
+namespace m = wire::mlx5;
+
+namespace {
+constexpr std::int64_t kLatestNs = 2'000'000;
+}
+
+// Where the bytes of a write go for now; the registration itself when nothing is to be late.
+Registration* Engine::stage(QueuePair& qp, Registration* real, std::uint64_t raddr, std::uint32_t length) {
+  if (!strict_ || real == nullptr || real->bytes == nullptr || length == 0) return real;
+  if (qp.landing && qp.landing->shadow.address == raddr && qp.landing->bytes.size() == length)
+    return &qp.landing->shadow;
+  abandon_landing(qp);
+  qp.landing = std::make_unique<Landing>();
+  Landing& landing = *qp.landing;
+  landing.bytes.resize(length);
+  landing.shadow.key = real->key;
+  landing.shadow.address = raddr;
+  landing.shadow.length_bytes = length;
+  landing.shadow.bytes = landing.bytes.data();
+  // Only memory that the program reaches by this very address; an accelerator's it cannot read anyway.
+  if (reinterpret_cast<std::uint64_t>(real->bytes) == real->address) {
+    landing.guarded = real->at(raddr);
+    Strict::guard(landing.guarded, length, qp.qpn);
+  }
+  return &landing.shadow;
+}
+
+// The last byte is here. True: what follows it waits, and finish_landings() goes on with it.
+bool Engine::land_later(QueuePair& qp) {
+  if (!qp.landing) return false;
+  qp.landing->waiting = true;
+  qp.landing->due_pass = counts_.passes + strict_->lateness();
+  qp.landing->due_ns = sys::now_ns() + kLatestNs;
+  landing_.push_back(&qp);
+  if (qp.link != nullptr) qp.link->paused = true;
+  return true;
+}
+
+int Engine::finish_landings() {
+  strict_->collect();
+  int done = 0;
+  const std::int64_t now = landing_.empty() ? 0 : sys::now_ns();
+  for (std::size_t i = 0; i < landing_.size();) {
+    QueuePair& qp = *landing_[i];
+    if (counts_.passes < qp.landing->due_pass && now < qp.landing->due_ns) {
+      ++i;
+      continue;
+    }
+    landing_.erase(landing_.begin() + static_cast<std::ptrdiff_t>(i));
+    ++done;
+    if (qp.packets) {
+      packets_->finish_late(qp);
+      continue;
+    }
+    Link& link = *qp.link;
+    link.paused = false;
+    if (!land_staged(qp, qp.arriving.rkey, qp.arriving.raddr, qp.arriving.length)) {
+      refuse(qp, link, qp.arriving.msn, m::Syndrome::remote_access, m::Syndrome::none);
+      continue;
+    }
+    finish_payload(qp, qp.arriving);
+  }
+  return done;
+}
+
+// False: the key was revoked while the bytes waited.
+bool Engine::land_staged(QueuePair& qp, std::uint32_t rkey, std::uint64_t raddr, std::uint32_t length) {
+  const std::unique_ptr<Landing> landing = std::move(qp.landing);
+  if (landing->guarded != nullptr) Strict::unguard(landing->guarded, length);
+  strict_->collect();
+  KeyFault why = KeyFault::none;
+  const Registration* const into = memory_.check(rkey, qp.pd, raddr, length, STRAIT_NIC_REMOTE_WRITE, why);
+  if (into == nullptr) return false;
+  strict_->land(into->at(raddr), landing->bytes);
+  return true;
+}
+
+void Engine::abandon_landing(QueuePair& qp) {
+  if (!qp.landing) return;
+  if (qp.landing->guarded != nullptr) Strict::unguard(qp.landing->guarded, qp.landing->bytes.size());
+  if (qp.landing->waiting && qp.link != nullptr) qp.link->paused = false;
+  std::erase(landing_, &qp);
+  qp.landing.reset();
+}
+
+}  // namespace strait::soft::nic

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strict: findings, and what a program does to memory that belongs to an operation.
+#include "soft/nic/strict.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "soft/nic/queue_pair.hpp"
+#include "sys/guard.hpp"
+#include "sys/host.hpp"
+#include "sys/report.hpp"
+
+namespace strait::soft::nic {
+namespace m = wire::mlx5;
+
+namespace {
+
+constexpr std::size_t kLine = 64;
+constexpr std::uint32_t kLatest = 16;  // passes
+
+struct RuleText {
+  const char* name;
+  const char* text;
+  const char* remedy;
+};
+constexpr RuleText kTexts[kRules] = {
+    {"source-changed", "the source changed between post and completion",
+     "keep the source as it is until its completion was taken, or use another buffer"},
+    {"target-read-early", "the target was read before its signal or completion",
+     "wait for the signal, the receive or the completion, and read only then"},
+    {"last-byte-polled", "the last byte of the target was polled to find out whether the data has arrived",
+     "bytes land in any order: wait for a signal, an immediate or a message instead"},
+    {"send-queue-overrun", "more work was posted than the send queue holds",
+     "take completions before posting into slots that are still in use"},
+    {"completion-queue-overrun", "a completion found its queue full",
+     "make the completion queue as long as all work that can be under way, or take completions sooner"},
+    {"used-after-deregistration", "memory was used after it was deregistered",
+     "deregister only when every operation that uses the memory is complete, and post none afterwards"},
+    {"unflushed-read", "an operation reads what an earlier one, not yet complete, is writing",
+     "wait for or flush the earlier operation first; for a get or atomic before it a fence is enough"},
+    {"receive-too-late", "a message arrived before a receive was posted for it",
+     "post receives before the peer may send; the sender had to wait and try again"},
+    {"queue-cannot-drain", "the send queue is full of work of which none asked for a completion",
+     "ask for a completion at least once in every queue length"},
+};
+
+}  // namespace
+
+const char* rule_name(Rule rule) {
+  return kTexts[static_cast<std::size_t>(rule)].name;
+}
+const char* rule_text(Rule rule) {
+  return kTexts[static_cast<std::size_t>(rule)].text;
+}
+const char* rule_remedy(Rule rule) {
+  return kTexts[static_cast<std::size_t>(rule)].remedy;
+}
+
+Strict::Strict(std::string nic, StrictConfig config)
+    : nic_(std::move(nic)), config_(std::move(config)), state_(config_.seed * 2654435761u + 1) {
+  sys::catch_guarded_reads();
+}
+
+Strict::~Strict() {
+  collect();
+}
+
+std::uint64_t Strict::random() {
+  state_ ^= state_ << 13;
+  state_ ^= state_ >> 7;
+  state_ ^= state_ << 17;
+  return state_ >> 11;
+}
+
+std::uint32_t Strict::lateness() {
+  return 1 + static_cast<std::uint32_t>(random() % kLatest);
+}
+
+void Strict::found(Rule rule, std::uint32_t qpn, std::uint64_t wqe, const std::string& what) {
+  ++counts_[static_cast<std::size_t>(rule)];
+  if (!reported_.emplace(rule, qpn).second) return;
+  const std::string place =
+      wqe == kNoWqe ? fmt::format("queue pair {:#x}", qpn) : fmt::format("queue pair {:#x}, WQE {}", qpn, wqe & 0xffff);
+  sys::Report report;
+  report.text = fmt::format("strict: process {}, {}, {}: {}\n  {}\n  rule {}; remedy: {}\n", sys::process_id(), nic_,
+                            place, rule_text(rule), what, rule_name(rule), rule_remedy(rule));
+  report.json = fmt::format(
+      R"({{"process":{},"nic":"{}","queue_pair":{},"wqe":{},"rule":"{}","text":"{}","what":"{}","remedy":"{}"}})",
+      sys::process_id(), nic_, qpn, wqe == kNoWqe ? std::string("null") : std::to_string(wqe & 0xffff), rule_name(rule),
+      rule_text(rule), what, rule_remedy(rule));
+  report.file = config_.report;
+  report.exit_code = config_.exit_code;
+  report.quiet = config_.quiet;
+  sys::deliver(report);
+}
+
+bool Strict::overlap(const Range& a, const Range& b) {
+  return a.key == b.key && a.address < b.address + b.length && b.address < a.address + a.length;
+}
+
+std::uint64_t Strict::sum_of(const Work& work, MemoryTable& memory) {
+  std::uint64_t sum = 1469598103934665603ull;
+  std::byte chunk[4096];
+  for (const Range& range : work.local) {
+    for (std::uint64_t done = 0; done < range.length; done += sizeof chunk) {
+      const std::uint64_t n = std::min<std::uint64_t>(sizeof chunk, range.length - done);
+      Registration* const from = memory.find(range.key);
+      if (from == nullptr || !from->covers(range.address + done, n) ||
+          !read_bytes(*from, range.address + done, chunk, n))
+        return 0;  // gone: another rule's business
+      for (std::uint64_t i = 0; i < n; ++i) sum = (sum ^ std::to_integer<std::uint64_t>(chunk[i])) * 1099511628211ull;
+    }
+  }
+  return sum == 0 ? 1 : sum;
+}
+
+void Strict::started(QueuePair& qp, std::uint64_t index, const SendWork& work, MemoryTable& memory) {
+  collect();
+  auto& queue = under_way_[qp.qpn];
+  if (queue.contains(index)) return;  // sent again
+  Work now;
+  const bool payload = work.opcode == m::Opcode::send || work.opcode == m::Opcode::send_imm ||
+                       work.opcode == m::Opcode::send_inval || work.opcode == m::Opcode::rdma_write ||
+                       work.opcode == m::Opcode::rdma_write_imm;
+  const bool write = work.opcode == m::Opcode::rdma_write || work.opcode == m::Opcode::rdma_write_imm;
+  const bool read = work.opcode == m::Opcode::rdma_read;
+  const bool atomic = !payload && !read && work.opcode != m::Opcode::nop;
+  for (std::uint32_t i = 0; i < work.n_pieces; ++i) {
+    if (!work.pieces[i].in_ring)
+      now.local.push_back({work.pieces[i].address, work.pieces[i].length_bytes, work.pieces[i].lkey});
+  }
+  now.has_source = payload && !now.local.empty();
+  now.writes = write || atomic;
+  now.reads = read || atomic;
+  if (write || read || atomic) now.remote = {work.raddr, work.total_bytes, work.rkey};
+
+  for (const auto& [other, earlier] : queue) {
+    // What it fetches is still being written; a fence is enough only behind reads and atomics.
+    if (read && earlier.writes && !earlier.reads && overlap(now.remote, earlier.remote)) {
+      found(Rule::unflushed_read, qp.qpn, index,
+            fmt::format("it reads {} bytes at {:#x} of the peer, which WQE {} is writing", now.remote.length,
+                        now.remote.address, other & 0xffff));
+    }
+    if (!earlier.reads || work.fence || !now.has_source) continue;
+    for (const Range& source : now.local) {
+      for (const Range& into : earlier.local) {
+        if (!overlap(source, into)) continue;
+        found(Rule::unflushed_read, qp.qpn, index,
+              fmt::format("its source at {:#x} is what WQE {} brings", source.address, other & 0xffff));
+      }
+    }
+  }
+
+  std::uint32_t& unsignaled = unsignaled_[qp.qpn];
+  unsignaled = work.signaled || qp.all_signaled ? 0 : unsignaled + work.blocks;
+  if (unsignaled >= qp.sq_blocks) {
+    found(Rule::queue_cannot_drain, qp.qpn, index,
+          fmt::format("its {} blocks hold work requests without a completion", qp.sq_blocks));
+  }
+  if (now.has_source) now.sum = sum_of(now, memory);
+  queue.emplace(index, std::move(now));
+}
+
+void Strict::completed(QueuePair& qp, std::uint64_t index, MemoryTable& memory) {
+  auto& queue = under_way_[qp.qpn];
+  const auto work = queue.find(index);
+  if (work == queue.end()) return;
+  if (work->second.has_source && work->second.sum != 0) {
+    const std::uint64_t sum = sum_of(work->second, memory);
+    if (sum != 0 && sum != work->second.sum) {
+      const Range& source = work->second.local.front();
+      found(
+          Rule::source_changed, qp.qpn, index,
+          fmt::format("{} bytes from {:#x} are not what they were when it was posted", source.length, source.address));
+    }
+  }
+  queue.erase(work);
+}
+
+void Strict::forget(const QueuePair& qp) {
+  under_way_.erase(qp.qpn);
+  unsignaled_.erase(qp.qpn);
+}
+
+// Only this side's own keys: a peer that uses a revoked one is refused and told, as it must expect.
+void Strict::key_unknown(std::uint32_t key, std::uint32_t qpn, std::uint64_t wqe) {
+  if (!dead_keys_.contains(key)) return;
+  found(Rule::used_after_deregistration, qpn, wqe,
+        fmt::format("it names the key {:#x} of memory that is not registered any more", key));
+}
+
+void Strict::guard(std::byte* where, std::uint64_t length, std::uint32_t qpn) {
+  sys::guard_pages(where, length, qpn);
+}
+
+void Strict::unguard(std::byte* where, std::uint64_t length) {
+  sys::unguard_pages(where, length);
+}
+
+// Line by line in random order, the last one early: who looks at it to learn whether all is there learns nothing.
+void Strict::land(std::byte* where, std::span<const std::byte> bytes) {
+  const std::size_t head =
+      std::min<std::size_t>(bytes.size(), (kLine - reinterpret_cast<std::uintptr_t>(where) % kLine) % kLine);
+  std::vector<std::pair<std::size_t, std::size_t>> lines;
+  if (head != 0) lines.emplace_back(0, head);
+  for (std::size_t at = head; at < bytes.size(); at += kLine)
+    lines.emplace_back(at, std::min(kLine, bytes.size() - at));
+  for (std::size_t i = lines.size(); i > 1; --i) std::swap(lines[i - 1], lines[random() % i]);
+  for (const auto& [at, n] : lines) std::memcpy(where + at, bytes.data() + at, n);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+void Strict::collect() {
+  sys::GuardedRead seen;
+  while (sys::take_guarded_read(seen)) {
+    const bool last = seen.offset + kLine >= seen.length;
+    found(last ? Rule::last_byte_polled : Rule::target_read_early, seen.tag, kNoWqe,
+          fmt::format("byte {} of {} at {:#x} was read while the payload was on its way", seen.offset, seen.length,
+                      seen.address));
+  }
+}
+
+}  // namespace strait::soft::nic
