@@ -52,6 +52,8 @@ const std::vector<CounterGroup>& nic_groups() {
         {"out_of_sequence", "records that were not the next one"},
         {"no_queue", "for a queue pair that is not there"},
         {"garbage", "records that made no sense"},
+        {"damaged", "records whose check was wrong (faults)"},
+        {"resends", "times a sender went back (faults)"},
         {"links_opened", ""},
         {"links_lost", "because the peer ended"},
         {"links", "alive now"}}},

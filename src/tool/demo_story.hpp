@@ -25,6 +25,7 @@ class Story {
   void packets_end(const PacketTotals& totals, const std::string& capture);
   void packets_left_out(const std::string& why);
   void counters(const std::string& info);
+  [[nodiscard]] std::string carrier() const { return carrier_of(lane_); }
   // What the caller or the environment set an option to, of the Node that was found.
   [[nodiscard]] std::optional<std::string> given(const std::string& option) const;
   void failed(const Error& error, double seconds);

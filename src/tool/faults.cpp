@@ -21,9 +21,10 @@ const Manual kManual{
     .name = "strait faults - what a plan of faults means, and what it decides",
     .synopsis = "strait faults SPEC [--flow A:B] [--packets N] [--json]",
     .description =
-        "A plan of faults (option faults) makes the software NIC lose, double, delay or damage packets on purpose, "
-        "report receivers that are not ready, or fail work that is fine. What happens to packet n of a connection "
-        "depends on the plan, the connection and n alone: run it again and the same packets are lost.\n"
+        "A plan of faults (option faults) makes the software NIC lose, double, delay or damage packets on purpose "
+        "(over the ring grant: its messages), report receivers that are not ready, or fail work that is fine. What "
+        "happens to packet n of a connection depends on the plan, the connection and n alone: run it again and the "
+        "same packets are lost.\n"
         "\n"
         "This command explains a plan in words and prints what it decides for the first packets of one connection. It "
         "opens no device and sends nothing.\n"

@@ -52,7 +52,10 @@ void replace_setting(Settings& settings, std::string_view name, std::string valu
 }
 
 const char* carrier_of(std::string_view path) {
-  return path.find("RoCEv2") != std::string_view::npos ? "roce" : "grant";
+  const auto says = [&](std::string_view words) { return path.find(words) != std::string_view::npos; };
+  if (says("-> verbs ")) return "verbs";  // first: a path over verbs may be RoCEv2 too
+  if (says("ring grant")) return "grant";
+  return says("RoCEv2") ? "roce" : "unknown";
 }
 
 }  // namespace strait::tool

@@ -32,7 +32,8 @@ void add_settings(Command& command, std::vector<std::string>& pairs);
 // In place of what was there.
 void replace_setting(Settings& settings, std::string_view name, std::string value);
 
-// "grant" or "roce": what carries the bytes of a connection, from what it says about its path.
+// "grant", "roce" (both: the software NIC), "verbs", or "unknown": what carries the bytes of a connection, from what it
+// says about its path.
 [[nodiscard]] const char* carrier_of(std::string_view path);
 
 // For options that take a plan of faults: empty when the text is one.
