@@ -451,16 +451,20 @@ EngineCounts Engine::counts() {
 std::string Engine::counters_text() {
   const std::scoped_lock lock(mutex_);
   const EngineCounts& c = counts_;
-  return fmt::format(
+  std::string text = fmt::format(
       "passes={},doorbells={},work_requests={},completions={},error_completions={},flushed={},messages_sent={},"
       "messages_received={},acks_sent={},acks_carried={},bytes_landed={},bytes_read={},cross_copies={},mapped_copies={}"
       ",atomics={},"
       "naks_sent={},rnr_sent={},rnr_resent={},out_of_sequence={},no_queue={},garbage={},timeouts={},links_opened={},"
-      "links_lost={},wakeups={},completion_overruns={},registrations={},queue_pairs={},links={}",
+      "links_lost={},wakeups={},completion_overruns={},faults_injected={},damaged={},resends={},registrations={},queue_"
+      "pairs={},links={}",
       c.passes, c.doorbells, c.work_requests, c.completions, c.error_completions, c.flushed, c.messages_sent,
       c.messages_received, c.acks_sent, c.acks_carried, c.bytes_landed, c.bytes_read, c.cross_copies, c.mapped_copies,
       c.atomics, c.naks_sent, c.rnr_sent, c.rnr_resent, c.out_of_sequence, c.no_queue, c.garbage, c.timeouts,
-      c.links_opened, c.links_lost, c.wakeups, c.completion_overruns, memory_.live(), active_.size(), links_.size());
+      c.links_opened, c.links_lost, c.wakeups, c.completion_overruns, c.faults_injected, c.damaged, c.resends,
+      memory_.live(), active_.size(), links_.size());
+  if (packets_) text += packets_->counters_text();
+  return text;
 }
 
 }  // namespace strait::soft::nic

@@ -185,6 +185,19 @@ std::string Packets::describe(const QueuePair& qp) const {
                      path.pmtu_bytes, reason.empty() ? "" : fmt::format(" ({})", reason));
 }
 
+std::string Packets::counters_text() const {
+  const PacketCounts& c = counts_;
+  std::string text = fmt::format(
+      ",packets_sent={},packets_received={},packets_resent={},packets_resends={},packets_duplicates={},"
+      "packets_acks_sent={},packets_acks_received={},packets_naks_received={},packets_rnr_received={},"
+      "packets_cnp_sent={},packets_cnp_received={},packets_reads_replayed={},packets_atomics_replayed={}",
+      c.packets_sent, c.packets_received, c.packets_resent, c.resends, c.duplicates, c.acks_sent, c.acks_received,
+      c.naks_received, c.rnr_received, c.cnp_sent, c.cnp_received, c.reads_replayed, c.atomics_replayed);
+  for (std::size_t i = 1; i < roce::kDropReasons; ++i)
+    text += fmt::format(",drops_{}={}", roce::drop_name(static_cast<roce::Drop>(i)), c.drops[i]);
+  return text;
+}
+
 bool Packets::work_waits() const {
   return !ack_due_.empty() ||
          std::any_of(busy_.begin(), busy_.end(), [](const QueuePair* qp) { return !qp->packets->answers.empty(); });

@@ -143,6 +143,8 @@ class Packets final : public roce::Sink {
 
   [[nodiscard]] roce::Port& port() { return *port_; }
   [[nodiscard]] const PacketCounts& counts() const { return counts_; }
+  // ",packets_sent=1,...,drops_bad_icrc=2": to be appended to the engine's own.
+  [[nodiscard]] std::string counters_text() const;
   // Everything that is sent and received from now on is written to a pcapng file.
   [[nodiscard]] Status capture_to(const std::string& file);
 
