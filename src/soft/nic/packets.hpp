@@ -173,6 +173,7 @@ class Packets final : public roce::Sink {
 
   // packets.cpp
   void list(QueuePair& qp);
+  void queue_acks();
   void handle(QueuePair& qp, const roce::Arrival& arrival);
   [[nodiscard]] bool has_work(QueuePair& qp) const;
   void drop(roce::Drop why) { ++counts_.drops[static_cast<std::size_t>(why)]; }
@@ -238,6 +239,7 @@ class Packets final : public roce::Sink {
   std::vector<QueuePair*> ack_due_;
   const roce::Arrival* arrival_ = nullptr;  // while on_packet runs
   bool unflushed_ = false;
+  std::uint64_t unflushed_packets_ = 0;  // by posts alone
   std::size_t connected_ = 0;
   unsigned idle_passes_ = 0;
   std::unique_ptr<roce::Capture> capture_;

@@ -161,6 +161,7 @@ const char* drop_name(Drop drop) {
     case Drop::stale_psn: return "stale_psn";
     case Drop::unexpected_response: return "unexpected_response";
     case Drop::no_receiver: return "no_receiver";
+    case Drop::no_room: return "no_room";
     case Drop::injected: return "injected";
   }
   return "unknown";
