@@ -138,6 +138,7 @@ std::vector<std::string> best_fabric_options(const Setup& setup, const PairRow& 
 }
 
 std::string why_no_peer(const Setup& setup, const PairRow& row) {
+  if (row.peer == PeerKind::udp) return "";
   if (row.peer != PeerKind::fabric)
     return which("ucx_perftest").empty() ? "ucx_perftest is not installed (ucx-utils)" : "";
   return access((setup.programs + "/fabric_transfer").c_str(), X_OK) == 0
@@ -218,9 +219,9 @@ Json measure_pairs(const Setup& setup, const PairRow& row) {
     Figure ours;
     const auto run_peer = [&] {
       if (!no_peer.empty()) return;
-      theirs = row.peer != PeerKind::fabric
-                   ? run_ucx(setup, row)
-                   : read_figure(run(command_of(setup, "fabric_transfer", row, peer_options), 120));
+      const bool program = row.peer == PeerKind::fabric || row.peer == PeerKind::udp;
+      const char* const name = row.peer == PeerKind::udp ? "udp_transfer" : "fabric_transfer";
+      theirs = program ? read_figure(run(command_of(setup, name, row, peer_options), 120)) : run_ucx(setup, row);
     };
     const Used used = used_so_far();
     Calm calm{};

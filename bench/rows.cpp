@@ -62,6 +62,29 @@ PairRow small(const char* id, const char* title, const char* unit, double goal, 
           goal == 0};
 }
 
+// Packets: beside what plain UDP sockets do in the same run.
+PairRow over_packets(const char* id, const char* title, const char* unit, double goal, double noted,
+                     const char* prediction, std::vector<std::string> workload, std::vector<std::string> strait_options,
+                     const char* segment) {
+  const bool latency = workload.front() == "latency";
+  strait_options.emplace_back("carrier=roce");
+  return {id,
+          title,
+          unit,
+          latency,
+          goal,
+          PeerKind::udp,
+          latency                      ? "UDP, both polling"
+          : workload.front() == "rate" ? "UDP mmsg, 1 KiB"
+                                       : "UDP GSO and GRO",
+          noted,
+          prediction,
+          std::move(workload),
+          std::move(strait_options),
+          {std::string("segment=") + segment},
+          goal == 0};
+}
+
 PairRow delivered(PairRow row) {
   row.peer_title = "libfabric shm, delivery complete";
   row.peer_options = {"delivery=1"};
@@ -70,12 +93,27 @@ PairRow delivered(PairRow row) {
 
 const std::vector<PairRow>& table() {
   static const std::vector<std::string> rate = {"rate", "--window", "128"};
+  static const std::vector<std::string> large = {"bandwidth", "--size", "1048576", "--window", "4"};
   static const std::vector<PairRow> rows = {
       small("put8_latency", "8 B put, one way", "us", 0.5, 0.57, "0.20 us, 0.35 x", {"latency"}, {"lane=peer"}),
       small("put8_rate", "8 B puts, window 128, one lane", "M/s", 1.0, 10, "12 M/s, 1.2 x", rate, {}),
       against_cma("put_64k", "put 64 KiB", "1.0 x", k64K, 1.0),
       against_cma("put_1m", "put 1 MiB", "1.0 x", k1M, 1.0),
       against_cma("put_16m", "put 16 MiB", "1.1 x", k16M, 1.0),
+      over_packets("roce_1m_4096", "packets: put 1 MiB, PMTU 4096", "GB/s", 0.4, 7.3, "0.45 x", large, {"mtu=4096"},
+                   "4168"),
+      over_packets("roce_1m_1024", "packets: put 1 MiB, PMTU 1024", "GB/s", 0.25, 7.1, "0.3 x", large, {"mtu=1024"},
+                   "1096"),
+      over_packets("roce_8_latency", "packets: 8 B put, one way", "us", 2.0, 2.15, "1.4 x", {"latency"}, {"lane=peer"},
+                   "8"),
+      over_packets("roce_8_rate", "packets: 8 B puts, 64 in flight", "M/s", 0, 0.455, "0.5 x",
+                   {"rate", "--window", "64"}, {}, "1024"),
+      over_packets("roce_loss_01", "packets: put 1 MiB, 0.1 % lost", "GB/s", 0, 0, "0.9 of none lost", large,
+                   {"mtu=4096", "faults=drop=0.1%,seed=7"}, "4168"),
+      over_packets("roce_loss_1", "packets: put 1 MiB, 1 % lost", "GB/s", 0, 0, "0.5 of none lost", large,
+                   {"mtu=4096", "faults=drop=1%,seed=7"}, "4168"),
+      over_packets("roce_loss_5", "packets: put 1 MiB, 5 % lost", "GB/s", 0, 0, "0.1 of none lost", large,
+                   {"mtu=4096", "faults=drop=5%,seed=7"}, "4168"),
       small("put8_latency_lane", "8 B put, a lane each", "us", 0, 0.57, "0.25 us: acknowledgements travel alone",
             {"latency"}, {"lane=own"}),
       delivered(small("put8_latency_delivery", "8 B put, peer when delivered", "us", 0, 0, "0.20 us, 0.3 x",

@@ -12,6 +12,7 @@ namespace bench {
 enum class PeerKind {
   fabric,      // fabric_transfer
   ucx_cma,     // ucx_perftest put_bw over cma: one copy by system call, as strait's owner does it
+  udp,         // udp_transfer: sockets on loopback, nothing on top
   ucx_mapped,  // ucx_perftest ucp_put_bw over posix,cma: memory from UCX that both sides map, written with plain stores
 };
 

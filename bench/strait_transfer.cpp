@@ -2,7 +2,7 @@
 // Moves bytes between two processes with libstrait, through its public API alone.
 //
 //   strait_transfer latency|rate|bandwidth [workload options] [memory=host|malloc|soft:0] [signal_every=N] [depth=N]
-//                   [lane=own|peer]
+//                   [lane=own|peer] [carrier=grant|roce] [mtu=N] [faults=SPEC]
 //
 // Both sides drive their own engine (progress=caller). lane=peer: both use the lane that every connection has, which
 // takes a lock and lets acknowledgements ride on answers; lane=own: each opens one, which takes none.
@@ -43,7 +43,13 @@ struct Buffer {
 class StraitTransport {
  public:
   StraitTransport(const Workload& w, Meeting* meeting, int side)
-      : workload_(w), node_(strait::Node::open({.settings = {{"progress", "caller"}}}).value()), ops_(2 * w.window) {
+      : workload_(w),
+        node_(strait::Node::open({.settings = {{"progress", "caller"},
+                                               {"carrier", w.option("carrier", "auto")},
+                                               {"roce_mtu", w.option("mtu", "0")},
+                                               {"faults", w.option("faults", "")}}})
+                  .value()),
+        ops_(2 * w.window) {
     const std::string kind = w.option("memory", "host");
     const std::vector<std::uint8_t> zeros(w.region_bytes);
     for (std::uint32_t r = 0; r < w.regions; ++r) {

@@ -17,8 +17,8 @@ using IpBytes = std::array<std::uint8_t, 16>;
 // Is it an address of this host, so that packets to it never leave the machine? All of 127.0.0.0/8 is.
 [[nodiscard]] bool is_own_address(const IpBytes& address);
 
-// An address by which other hosts may reach this one: the first of an interface that is up and not loopback, IPv4 before
-// IPv6, as text. Empty when there is none.
+// An address by which other hosts may reach this one: the first of an interface that is up and not loopback, IPv4
+// before IPv6, as text. Empty when there is none.
 [[nodiscard]] std::string first_address();
 
 struct Interface {

@@ -3,24 +3,42 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "strait/strait.hpp"
 #include "sys/child.hpp"
+#include "tool/json.hpp"
 #include "tool/tool.hpp"
 
 namespace strait::tool {
 
-using Json = nlohmann::json;
+// How often each operation is done; the median is shown.
+struct DemoRounds {
+  int large = 5;
+  std::uint64_t word = 1000;
+  std::uint32_t send = 50;
+  std::uint64_t signal = 100;
+};
 
 struct DemoOptions {
   std::uint64_t length = 16u << 20;  // of each buffer
   std::string device = "soft:0";
   bool json = false;
+  bool counters = false;
+  DemoRounds rounds;
   Settings settings;
+
+  // The part over packets.
+  bool packets = true;
+  bool require_packets = false;
+  std::string faults;        // empty: what the environment says, or a plan of the demo's own
+  std::string capture;       // of the first process
+  std::string packets_from;  // for tests: an address
+  // For tests: "put", or "roce put" for that part only. One byte of the second process' memory is changed before it is
+  // compared, so that a demo that cannot see a wrong byte is found out.
+  std::string damage;
 };
 
 inline constexpr std::int64_t kDemoPatienceNs = 10'000'000'000;  // for any answer of the other process
@@ -45,6 +63,8 @@ int run_demo_peer(const DemoOptions& options);
 class OtherProcess {
  public:
   [[nodiscard]] static Result<OtherProcess> start(const DemoOptions& options);
+  // Waits until its Node is open and its memory is shared.
+  [[nodiscard]] Status await_hello();
   // Sends a command, waits for the answer; a failure over there comes back as the error it was.
   [[nodiscard]] Result<Json> ask(const Json& command);
   [[nodiscard]] Status tell(const Json& command);
@@ -81,6 +101,8 @@ struct Stage {
   Peer peer;
   Target device_target;
   Target host_target;
+
+  [[nodiscard]] const char* carrier() const { return carrier_of(peer.path()); }
 };
 
 [[nodiscard]] Result<Step> step_put(Stage& stage);
@@ -92,6 +114,18 @@ struct Stage {
 [[nodiscard]] Result<Step> step_signal(Stage& stage);
 [[nodiscard]] Result<Step> step_bounds(Stage& stage);
 [[nodiscard]] Result<Step> step_revoke(Stage& stage);
+
+// The demo once more, over packets.
+inline constexpr const char* kDemoFaults = "drop=1%,dup=0.5%,reorder=0.5%,seed=7";
+[[nodiscard]] DemoOptions packet_options(const DemoOptions& options, const std::optional<std::string>& given_faults);
+// Of both processes.
+struct PacketTotals {
+  std::uint64_t sent = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t resent = 0;
+  std::uint64_t faults = 0;  // the lost ones, and everything else that was done on purpose
+};
+[[nodiscard]] Result<PacketTotals> count_packets(Stage& stage);
 
 // While this runs the other process polls, as a receiver in a hurry would.
 [[nodiscard]] Status start_driving(Stage& stage);

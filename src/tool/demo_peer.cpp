@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <exception>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "sys/affinity.hpp"
@@ -31,6 +32,8 @@ class Obedient {
   [[nodiscard]] Result<Json> obey(const Json& command);
   [[nodiscard]] Result<Json> fill(const Json& command);
   [[nodiscard]] Result<Json> check(const Json& command);
+  [[nodiscard]] Result<Json> damage(const Json& command);
+  [[nodiscard]] Result<Json> info();
   [[nodiscard]] Result<Json> set_word(const Json& command);
   [[nodiscard]] Result<Json> word(const Json& command);
   [[nodiscard]] Result<Json> receive(const Json& command);
@@ -56,16 +59,16 @@ class Obedient {
 Status Obedient::serve() {
   STRAIT_TRY(auto device, node_.publish("demo/device", device_.region));
   STRAIT_TRY(auto host, node_.publish("demo/host", host_.region));
-  STRAIT_CHECK(lines_.write(Json{{"ok", true}, {"address", node_.address()}}.dump()));
+  STRAIT_CHECK(lines_.write(json_text(Json{{"ok", true}, {"address", node_.address()}})));
   for (;;) {
     auto line = lines_.read(sys::Deadline::after_ns(-1));
     if (!line && line.error().code == Code::gone) return {};
     if (!line) return line.error();
-    const Json command = Json::parse(*line, nullptr, false);
+    const Json command = parse_json(*line);
     if (command.is_discarded()) return fail(Code::invalid, "the first process sent a line that is not JSON");
     if (command.value("do", "") == "quit") return {};
     auto answer = obey(command);
-    STRAIT_CHECK(lines_.write((answer ? *answer : error_json(answer.error())).dump()));
+    STRAIT_CHECK(lines_.write(json_text(answer ? *answer : error_json(answer.error()))));
   }
 }
 
@@ -73,6 +76,8 @@ Result<Json> Obedient::obey(const Json& command) {
   const std::string what = command.value("do", "");
   if (what == "fill") return fill(command);
   if (what == "check") return check(command);
+  if (what == "damage") return damage(command);
+  if (what == "info") return info();
   if (what == "set_word") return set_word(command);
   if (what == "word") return word(command);
   if (what == "receive") return receive(command);
@@ -90,6 +95,21 @@ Result<Json> Obedient::fill(const Json& command) {
 Result<Json> Obedient::check(const Json& command) {
   STRAIT_TRY(auto wrong, check_memory(node_, address(command), command.at("length"), command.at("seed")));
   return Json{{"ok", true}, {"verified", !wrong}, {"note", wrong ? wrong->text() : std::string()}};
+}
+
+// One bit of one byte, anywhere but at the ends.
+Result<Json> Obedient::damage(const Json& command) {
+  std::byte* const at = address(command) + command.at("length").get<std::uint64_t>() / 3;
+  std::byte value{};
+  STRAIT_CHECK(node_.copy(&value, at, 1));
+  value ^= std::byte{0x10};
+  STRAIT_CHECK(node_.copy(at, &value, 1));
+  return Json{{"ok", true}};
+}
+
+Result<Json> Obedient::info() {
+  STRAIT_TRY(const std::string text, node_.info());
+  return Json{{"ok", true}, {"info", parse_json(text)}};
 }
 
 Result<Json> Obedient::set_word(const Json& command) {
@@ -120,7 +140,7 @@ Result<Json> Obedient::receive(const Json& command) {
   const auto deadline = sys::Deadline::after_ns(kDemoPatienceNs);
   for (std::uint64_t round = 1;; ++round) {
     Operation operation = peer_->receive(device_.region.slice(0, length));
-    STRAIT_CHECK(lines_.write(Json{{"ok", true}, {"posted", round}}.dump()));
+    STRAIT_CHECK(lines_.write(json_text(Json{{"ok", true}, {"posted", round}})));
     auto done = operation.test();
     while (!done && done.error().code == Code::again && !deadline.passed()) {
       node_.poll();
@@ -131,7 +151,7 @@ Result<Json> Obedient::receive(const Json& command) {
     Json came{{"ok", true}, {"bytes", done->bytes}, {"verified", !wrong}, {"note", wrong ? wrong->text() : ""}};
     if (done->imm) came["imm"] = *done->imm;
     if (round == rounds) return came;
-    STRAIT_CHECK(lines_.write(came.dump()));
+    STRAIT_CHECK(lines_.write(json_text(came)));
   }
 }
 
@@ -161,7 +181,7 @@ Result<Json> Obedient::watch(const Json& command) {
     STRAIT_TRY(auto wrong, check_memory(node_, address(command), command.at("length"), seed + round));
     const Json seen{{"ok", true}, {"seen_ns", seen_ns}, {"verified", !wrong}, {"note", wrong ? wrong->text() : ""}};
     if (round == rounds) return seen;
-    STRAIT_CHECK(lines_.write(seen.dump()));
+    STRAIT_CHECK(lines_.write(json_text(seen)));
   }
   return Json{{"ok", true}};
 }
@@ -200,7 +220,7 @@ int run_demo_peer(const DemoOptions& options) {
   const auto served = serve_peer(options);
   if (served) return kDone;
   // The first process tells the user; this one only tells the first process.
-  (void)sys::Lines(STDIN_FILENO, STDOUT_FILENO).write(error_json(served.error()).dump());
+  (void)sys::Lines(STDIN_FILENO, STDOUT_FILENO).write(json_text(error_json(served.error())));
   return exit_for(served.error());
 }
 
@@ -215,8 +235,13 @@ Result<OtherProcess> OtherProcess::start(const DemoOptions& options) {
   return OtherProcess(std::move(child));
 }
 
+Status OtherProcess::await_hello() {
+  STRAIT_TRY(const Json hello, answer());
+  return {};
+}
+
 Status OtherProcess::tell(const Json& command) {
-  return child_.write(command.dump());
+  return child_.write(json_text(command));
 }
 
 Result<Json> OtherProcess::answer() {
@@ -226,7 +251,7 @@ Result<Json> OtherProcess::answer() {
     error.text = "the second process of the demo: " + error.text;
     return error;
   }
-  Json answer = Json::parse(*line, nullptr, false);
+  Json answer = parse_json(*line);
   if (!answer.is_object()) return fail(Code::system, "the second process of the demo answered \"{}\"", *line);
   if (!answer.value("ok", false)) {
     return Error{static_cast<Code>(answer.value("code", 9)), 0, 0, "second process: " + answer.value("text", "failed"),

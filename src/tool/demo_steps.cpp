@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "sys/clock.hpp"
@@ -14,7 +15,6 @@
 namespace strait::tool {
 namespace {
 
-constexpr std::uint64_t kRounds = 1000;  // of small operations, of which the median is shown
 constexpr Duration kPatience{kDemoPatienceNs};
 
 double median(std::vector<double>& seconds) {
@@ -28,9 +28,9 @@ double seconds_since(std::int64_t start_ns) {
 }
 
 // The same large operation a few times over: one alone says more about page faults than about the path.
-Result<double> median_of_large(const std::function<Operation()>& post) {
+Result<double> median_of_large(int rounds, const std::function<Operation()>& post) {
   std::vector<double> seconds;
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     const std::int64_t start_ns = sys::now_ns();
     auto done = post().wait(kPatience);
     if (!done) return done.error();
@@ -43,7 +43,16 @@ Result<Json> other_fills(Stage& stage, const char* memory, std::uint64_t seed) {
   return stage.other.ask({{"do", "fill"}, {"memory", memory}, {"length", stage.options.length}, {"seed", seed}});
 }
 
+// See DemoOptions::damage.
+Status damage_if_asked(Stage& stage, std::string_view step, const char* memory, std::uint64_t length) {
+  const std::string& wanted = stage.options.damage;
+  if (wanted != step && wanted != fmt::format("{} {}", stage.carrier(), step)) return {};
+  STRAIT_TRY(const Json done, stage.other.ask({{"do", "damage"}, {"memory", memory}, {"length", length}}));
+  return {};
+}
+
 Result<Step> checked_by_other(Stage& stage, Step step, const char* memory, std::uint64_t seed, std::string note) {
+  STRAIT_CHECK(damage_if_asked(stage, step.name, memory, step.bytes));
   STRAIT_TRY(const Json seen,
              stage.other.ask({{"do", "check"}, {"memory", memory}, {"length", step.bytes}, {"seed", seed}}));
   step.verified = seen.value("verified", false);
@@ -56,8 +65,9 @@ Result<Step> put_and_check(Stage& stage, std::string name, const Shared& from, c
   STRAIT_TRY(const Json filled, other_fills(stage, to_name, seed + 1));
   STRAIT_CHECK(fill_memory(stage.node, from.memory.data(), stage.options.length, seed));
   STRAIT_CHECK(start_driving(stage));
-  STRAIT_TRY(const double seconds,
-             median_of_large([&] { return stage.peer.put(from.region.all(), to.at(0), {.require = zero_copy}); }));
+  STRAIT_TRY(const double seconds, median_of_large(stage.options.rounds.large, [&] {
+               return stage.peer.put(from.region.all(), to.at(0), {.require = zero_copy});
+             }));
   STRAIT_CHECK(stop_driving(stage));
   return checked_by_other(stage, {std::move(name), stage.options.length, seconds, false, {}, true}, to_name, seed,
                           std::move(note));
@@ -92,9 +102,10 @@ Result<Step> step_host_put(Stage& stage) {
 Result<Step> step_get(Stage& stage) {
   constexpr std::uint64_t kSeed = 0x2001;
   STRAIT_TRY(const Json filled, other_fills(stage, "device", kSeed));
+  STRAIT_CHECK(damage_if_asked(stage, "get", "device", stage.options.length));
   STRAIT_CHECK(fill_memory(stage.node, stage.device.memory.data(), stage.options.length, kSeed + 1));
   STRAIT_CHECK(start_driving(stage));
-  STRAIT_TRY(const double seconds, median_of_large([&] {
+  STRAIT_TRY(const double seconds, median_of_large(stage.options.rounds.large, [&] {
                return stage.peer.get(stage.device.region.all(), stage.device_target.at(0), {.require = zero_copy});
              }));
   Step step{"get", stage.options.length, seconds, false, {}, true};
@@ -109,9 +120,10 @@ Result<Step> step_fetch_add(Stage& stage) {
   constexpr std::uint64_t kFirst = 40;
   STRAIT_TRY(const Json set, stage.other.ask({{"do", "set_word"}, {"value", kFirst}}));
   STRAIT_CHECK(start_driving(stage));
+  const std::uint64_t rounds = stage.options.rounds.word;
   std::vector<double> seconds;
   bool in_order = true;
-  for (std::uint64_t round = 0; round < kRounds; ++round) {
+  for (std::uint64_t round = 0; round < rounds; ++round) {
     const std::int64_t start_ns = sys::now_ns();
     STRAIT_TRY(const Done done, stage.peer.fetch_add(stage.device_target.at(0), 2).wait(kPatience));
     seconds.push_back(seconds_since(start_ns));
@@ -119,11 +131,11 @@ Result<Step> step_fetch_add(Stage& stage) {
   }
   STRAIT_CHECK(stop_driving(stage));
   STRAIT_TRY(const Json now, stage.other.ask({{"do", "word"}}));
-  const std::uint64_t sum = kFirst + 2 * kRounds;
+  const std::uint64_t sum = kFirst + 2 * rounds;
   const std::uint64_t found = now.at("value");
   Step step{"fetch-add", 8, median(seconds), in_order && found == sum, {}, false};
   step.note = found != sum ? fmt::format("the word is {} instead of {}", found, sum)
-              : in_order   ? fmt::format("{} times, old values in order", kRounds)
+              : in_order   ? fmt::format("{} times, old values in order", rounds)
                            : "an old value came out of order";
   return step;
 }
@@ -131,9 +143,10 @@ Result<Step> step_fetch_add(Stage& stage) {
 Result<Step> step_compare_swap(Stage& stage) {
   STRAIT_TRY(const Json set, stage.other.ask({{"do", "set_word"}, {"value", 0}}));
   STRAIT_CHECK(start_driving(stage));
+  const std::uint64_t rounds = stage.options.rounds.word;
   std::vector<double> seconds;
   bool right = true;
-  for (std::uint64_t round = 0; round < kRounds; ++round) {
+  for (std::uint64_t round = 0; round < rounds; ++round) {
     const std::int64_t start_ns = sys::now_ns();
     STRAIT_TRY(const Done done, stage.peer.compare_swap(stage.device_target.at(0), round, round + 1).wait(kPatience));
     seconds.push_back(seconds_since(start_ns));
@@ -144,21 +157,21 @@ Result<Step> step_compare_swap(Stage& stage) {
   STRAIT_CHECK(stop_driving(stage));
   STRAIT_TRY(const Json now, stage.other.ask({{"do", "word"}}));
   const std::uint64_t found = now.at("value");
-  Step step{"compare-swap", 8, median(seconds), right && lost.value == kRounds && found == kRounds, {}, false};
-  step.note = step.verified ? fmt::format("{} won, 1 lost as it must", kRounds)
-                            : fmt::format("the word is {} instead of {}", found, kRounds);
+  Step step{"compare-swap", 8, median(seconds), right && lost.value == rounds && found == rounds, {}, false};
+  step.note = step.verified ? fmt::format("{} won, 1 lost as it must", rounds)
+                            : fmt::format("the word is {} instead of {}", found, rounds);
   return step;
 }
 
 Result<Step> step_send(Stage& stage) {
   constexpr std::uint64_t kSeed = 0x4001;
   constexpr std::uint64_t kLength = 4096;
-  constexpr std::uint64_t kSendRounds = 50;
+  const std::uint32_t rounds = stage.options.rounds.send;
   constexpr std::uint32_t kImm = 0x5eed'0000;
-  STRAIT_CHECK(stage.other.tell({{"do", "receive"}, {"rounds", kSendRounds}, {"length", kLength}, {"seed", kSeed}}));
+  STRAIT_CHECK(stage.other.tell({{"do", "receive"}, {"rounds", rounds}, {"length", kLength}, {"seed", kSeed}}));
   Step step{"send", kLength, 0, true, "each with its own immediate", false};
   std::vector<double> seconds;
-  for (std::uint32_t round = 1; round <= kSendRounds; ++round) {
+  for (std::uint32_t round = 1; round <= rounds; ++round) {
     STRAIT_CHECK(fill_memory(stage.node, stage.device.memory.data(), kLength, kSeed + round));
     STRAIT_TRY(const Json posted, stage.other.answer());
     const std::int64_t start_ns = sys::now_ns();
@@ -180,11 +193,11 @@ Result<Step> step_send(Stage& stage) {
 Result<Step> step_signal(Stage& stage) {
   constexpr std::uint64_t kSeed = 0x5001;
   constexpr std::uint64_t kLength = 64;
-  constexpr std::uint64_t kSignalRounds = 100;
-  STRAIT_CHECK(stage.other.tell({{"do", "watch"}, {"rounds", kSignalRounds}, {"length", kLength}, {"seed", kSeed}}));
+  const std::uint64_t rounds = stage.options.rounds.signal;
+  STRAIT_CHECK(stage.other.tell({{"do", "watch"}, {"rounds", rounds}, {"length", kLength}, {"seed", kSeed}}));
   Step step{"signal", kLength, 0, true, "seen by the peer after the data", false};
   std::vector<double> seconds;
-  for (std::uint64_t round = 1; round <= kSignalRounds; ++round) {
+  for (std::uint64_t round = 1; round <= rounds; ++round) {
     STRAIT_CHECK(fill_memory(stage.node, stage.device.memory.data(), kLength, kSeed + round));
     const std::int64_t start_ns = sys::now_ns();
     auto done =
@@ -219,6 +232,7 @@ Result<Step> step_revoke(Stage& stage) {
   STRAIT_CHECK(fill_memory(stage.node, stage.device.memory.data(), 8, 0x6002));
   STRAIT_TRY(const Json revoked, stage.other.ask({{"do", "revoke"}}));
   const auto refused = stage.peer.put(stage.device.region.slice(0, 8), stage.device_target.at(0)).wait(kPatience);
+  STRAIT_CHECK(damage_if_asked(stage, "revoke", "device", stage.options.length));
   STRAIT_TRY(const Json seen, stage.other.ask({{"do", "check"}, {"length", stage.options.length}, {"seed", 0x6001}}));
   step.verified = !refused && seen.value("verified", false);
   step.note = refused         ? "a put to a revoked region went through"

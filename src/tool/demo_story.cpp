@@ -6,7 +6,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
+#include "tool/counters.hpp"
 #include "tool/text.hpp"
 
 namespace strait::tool {
@@ -43,13 +45,16 @@ std::string speed_cell(double value, bool rate) {
 
 }  // namespace
 
-Story::Story(bool as_json, const std::string& device) : as_json_(as_json) {
-  document_ = {{"steps", Json::array()}, {"ok", false}};
+Story::Story(bool as_json, const std::string& device)
+    : as_json_(as_json), document_(std::make_unique<Json>()), info_(std::make_unique<Json>()) {
+  *document_ = {{"steps", Json::array()}, {"ok", false}};
   if (as_json_) return;
   fmt::print("{}: two processes, {} memory on both sides, no RDMA hardware needed\n\n",
              tinted("strait demo", Tint::strong), device == "host" ? "host" : "device");
   std::fflush(stdout);
 }
+
+Story::~Story() = default;
 
 void Story::say(std::string_view label, std::string_view text) {
   if (as_json_) return;
@@ -73,10 +78,12 @@ void Story::say_device(std::string_view label, const char* kind, const Json& dev
   std::fflush(stdout);
 }
 
-void Story::found(const Json& info) {
-  document_["version"] = text_of(info, "version");
-  document_["accelerators"] = list_of(info, "accelerators");
-  document_["nics"] = list_of(info, "nics");
+void Story::found(const std::string& text) {
+  *info_ = parse_json(text);
+  const Json& info = *info_;
+  (*document_)["version"] = text_of(info, "version");
+  (*document_)["accelerators"] = list_of(info, "accelerators");
+  (*document_)["nics"] = list_of(info, "nics");
   const char* label = "found";
   for (const Json& device : list_of(info, "accelerators")) {
     say_device(label, "accelerator", device,
@@ -93,15 +100,16 @@ void Story::found(const Json& info) {
 
 // What the accelerator really hands out, where that is not a dma-buf of the kernel.
 std::optional<std::string> Story::stand_in(const std::string& name) const {
-  for (const Json& device : document_.value("accelerators", Json::array())) {
+  for (const Json& device : (*document_).value("accelerators", Json::array())) {
     const bool memfd = text_of(device, "description").find("sealed memfd") != std::string::npos;
     if (text_of(device, "name") == name && memfd) return "sealed memfd, not dma-buf";
   }
   return std::nullopt;
 }
 
-void Story::shared(const std::string& device, const Json& region) {
-  document_["region"] = region;
+void Story::shared(const std::string& device, const std::string& text) {
+  const Json region = parse_json(text);
+  (*document_)["region"] = region;
   if (!region.is_object()) return;
   const std::uint64_t address = std::strtoull(text_of(region, "address").c_str(), nullptr, 16);
   say("share", fmt::format("{} {} + {}", device, address_text(address), size_text(number_of(region, "length"))));
@@ -118,8 +126,11 @@ void Story::shared(const std::string& device, const Json& region) {
   }
 }
 
-void Story::path(const std::string& lane, const Json& region) {
-  document_["path"] = lane;
+void Story::path(const std::string& lane, const std::string& text) {
+  const Json region = parse_json(text);
+  lane_ = lane;
+  faults_ = given("faults").value_or("");
+  (*document_)["path"] = lane;
   say("path", text_of(region, "chosen", lane.c_str()));
   for (const Json& way : list_of(region, "ways")) {
     if (text_of(way, "way") == text_of(region, "chosen")) continue;
@@ -133,11 +144,14 @@ void Story::path(const std::string& lane, const Json& region) {
 void Story::step(Step step) {
   ++checks_;
   if (!step.verified) ++wrong_;
-  document_["steps"].push_back({{"name", step.name},
-                                {"verified", step.verified},
-                                {"bytes", step.bytes},
-                                {"seconds", step.seconds},
-                                {"note", step.note}});
+  (*document_)["steps"].push_back({{"name", step.name},
+                                   {"verified", step.verified},
+                                   {"bytes", step.bytes},
+                                   {"seconds", step.seconds},
+                                   {"note", step.note},
+                                   {"carrier", carrier_of(lane_)},
+                                   {"path", lane_},
+                                   {"faults", faults_}});
   if (as_json_) return;
   const std::string figure = step.seconds == 0 ? std::string()
                              : step.rate       ? rate_text(static_cast<double>(step.bytes) / step.seconds)
@@ -150,15 +164,15 @@ void Story::step(Step step) {
 }
 
 void Story::speed(std::vector<SpeedRow> rows, const std::string& device) {
-  document_["speed"] = Json::array();
+  (*document_)["speed"] = Json::array();
   for (const SpeedRow& row : rows) {
-    document_["speed"].push_back({{"operation", row.operation},
-                                  {"bytes", row.bytes},
-                                  {"unit", row.rate ? "bytes/second" : "seconds"},
-                                  {"host", row.host},
-                                  {"accelerator", row.device},
-                                  {"memcpy", row.memcpy},
-                                  {"accelerator_copy", row.engine}});
+    (*document_)["speed"].push_back({{"operation", row.operation},
+                                     {"bytes", row.bytes},
+                                     {"unit", row.rate ? "bytes/second" : "seconds"},
+                                     {"host", row.host},
+                                     {"accelerator", row.device},
+                                     {"memcpy", row.memcpy},
+                                     {"accelerator_copy", row.engine}});
   }
   if (as_json_) return;
   fmt::print("\n  software devices on this machine, not a NIC's speed; memcpy in the same run\n");
@@ -170,25 +184,72 @@ void Story::speed(std::vector<SpeedRow> rows, const std::string& device) {
   }
 }
 
+std::optional<std::string> Story::given(const std::string& option) const {
+  for (const Json& row : list_of(*info_, "options")) {
+    if (text_of(row, "name") == option && text_of(row, "origin") != "default") return text_of(row, "value");
+  }
+  return std::nullopt;
+}
+
+void Story::packets_begin(const std::string& lane, const std::string& faults) {
+  lane_ = lane;
+  faults_ = faults;
+  (*document_)["packets"] = {{"path", lane}, {"faults", faults}};
+  if (as_json_) return;
+  fmt::print("\n  {}\n",
+             tinted(faults.empty() ? "over packets" : "over packets, a few of them lost on purpose", Tint::strong));
+  say("path", lane);
+  say("faults", faults.empty() ? "none" : faults + " (`strait faults` explains it)");
+  fmt::print("\n");
+}
+
+void Story::packets_end(const PacketTotals& totals, const std::string& capture) {
+  Json& packets = (*document_)["packets"];
+  packets["sent"] = totals.sent;
+  packets["lost"] = totals.lost;
+  packets["resent"] = totals.resent;
+  packets["faults_injected"] = totals.faults;
+  packets["capture"] = capture;
+  if (as_json_) return;
+  fmt::print("\n");
+  say("packets",
+      fmt::format("{} sent by both, {} lost on purpose, {} resent", totals.sent, totals.lost, totals.resent));
+  if (!capture.empty()) say("", fmt::format("capture {}, of the first process; opens in Wireshark", capture));
+}
+
+void Story::packets_left_out(const std::string& why) {
+  (*document_)["packets"] = {{"left_out", why}};
+  left_out_ = why;
+}
+
+void Story::counters(const std::string& info) {
+  const Json parsed = parse_json(info);
+  (*document_)["counters"].push_back({{"carrier", carrier_of(lane_)}, {"nics", list_of(parsed, "nics")}});
+  if (as_json_ || !parsed.is_object()) return;
+  fmt::print("\n  counted in the first process ({})\n{}", carrier_of(lane_), counters_page(parsed));
+  std::fflush(stdout);
+}
+
 void Story::failed(const Error& error, double seconds) {
   if (!as_json_) return;
-  document_["error"] = {{"text", error.text}, {"remedy", error.remedy}, {"code", static_cast<int>(error.code)}};
-  document_["seconds"] = seconds;
-  fmt::print("{}\n", document_.dump(2));
+  (*document_)["error"] = {{"text", error.text}, {"remedy", error.remedy}, {"code", static_cast<int>(error.code)}};
+  (*document_)["seconds"] = seconds;
+  fmt::print("{}\n", json_pages(*document_));
 }
 
 bool Story::finish(double seconds) {
-  document_["ok"] = wrong_ == 0;
-  document_["checks"] = checks_;
-  document_["seconds"] = seconds;
+  (*document_)["ok"] = wrong_ == 0;
+  (*document_)["checks"] = checks_;
+  (*document_)["seconds"] = seconds;
   if (as_json_) {
-    fmt::print("{}\n", document_.dump(2));
+    fmt::print("{}\n", json_pages(*document_));
   } else if (wrong_ == 0) {
     fmt::print("\n  {} in {:.1f} s\n", tinted(fmt::format("all {} checks passed", checks_), Tint::good), seconds);
   } else {
     fmt::print("\n  {} in {:.1f} s\n", tinted(fmt::format("{} of {} checks FAILED", wrong_, checks_), Tint::bad),
                seconds);
   }
+  if (!as_json_ && !left_out_.empty()) fmt::print("{}", wrap("without packets: " + left_out_, 2, 4));
   return wrong_ == 0;
 }
 

@@ -8,14 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/strait.hpp"
-#include "tool/manual.hpp"
+#include "tool/command.hpp"
+#include "tool/counters.hpp"
+#include "tool/json.hpp"
 #include "tool/text.hpp"
 #include "tool/tool.hpp"
 
 namespace strait::tool {
 namespace {
-
-using Json = nlohmann::json;
 
 const Manual kManual{
     .name = "strait info - devices, memory kinds, NICs and options of this machine",
@@ -29,6 +29,7 @@ const Manual kManual{
         "strait info\n"
         "strait info --options\n"
         "STRAIT_PROGRESS=caller strait info --options\n"
+        "strait info --counters --set carrier=roce\n"
         "strait info --json | jq .nics",
     .environment = {},
 };
@@ -41,7 +42,7 @@ struct Arguments {
 };
 
 std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 std::string joined(const Json& list) {
@@ -108,35 +109,15 @@ void print_options(const Json& info) {
   }
 }
 
-// Nested ones as "memory_soft.exports", so that every line is one name and one number.
-void print_counter(const std::string& name, const Json& value) {
-  if (!value.is_object()) {
-    fmt::print("  {:<48} {:>16}\n", name, text_of(value));
-    return;
-  }
-  for (const auto& [inner, number] : value.items()) print_counter(name + "." + inner, number);
-}
-
-void print_counters(const Json& info) {
-  heading("counters");
-  const Json counters = info.value("counters", Json::object());
-  for (const auto& [name, value] : counters.items()) print_counter(name, value);
-  for (const Json& nic : info.value("nics", Json::array())) {
-    for (const char* kind : {"counters", "cache"}) {
-      if (nic.contains(kind)) print_counter(fmt::format("{}.{}", nic.value("name", "?"), kind), nic.at(kind));
-    }
-  }
-}
-
 int run_info(const Arguments& arguments) {
   auto node = Node::open({.settings = parse_settings(arguments.pairs)});
   if (!node) return complain(node.error());
   const auto text = node->info();
   if (!text) return complain(text.error());
-  const Json info = Json::parse(*text, nullptr, false);
+  const Json info = parse_json(*text);
   if (!info.is_object()) return complain(fail(Code::system, "the library's own description is not JSON: {}", *text));
   if (arguments.json) {
-    fmt::print("{}\n", info.dump(2));
+    fmt::print("{}\n", json_pages(info));
     return kDone;
   }
   fmt::print("{}", wrap(fmt::format("strait {}, listens on {}, progress by {}", info.value("version", "?"),
@@ -148,7 +129,7 @@ int run_info(const Arguments& arguments) {
   const bool only_some = arguments.options || arguments.counters;
   if (!only_some) print_devices(info);
   if (arguments.options) print_options(info);
-  if (arguments.counters) print_counters(info);
+  if (arguments.counters) fmt::print("{}", counters_page(info));
   if (!only_some) {
     fmt::print("\n{}",
                wrap("`strait info --options` lists the options with value and origin, --counters what was counted, "
@@ -160,17 +141,17 @@ int run_info(const Arguments& arguments) {
 
 }  // namespace
 
-void add_info(CLI::App& root, Run& run) {
+void add_info(CommandLine& line) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App& command = *root.add_subcommand("info", "Devices, memory kinds, NICs and options of this machine.");
-  command.formatter(std::make_shared<ManualPage>(kManual));
-  command.set_help_flag("-h,--help", "This page.");
-  command.add_flag("--options", arguments->options,
-                   "Every option with its value, where that comes from, and what it does.");
-  command.add_flag("--counters", arguments->counters, "What the library counted while it opened.");
-  command.add_flag("--json", arguments->json, "Everything, as one JSON object.");
+  Command command = line.add("info", "Devices, memory kinds, NICs and options of this machine.", kManual);
+  command.flag("--options", arguments->options,
+               "Every option with its value, where that comes from, and what it does.");
+  command.flag("--counters", arguments->counters,
+               "What the Node and its NICs have counted by now, in groups; with packets also those dropped, by "
+               "reason. `strait demo` and `strait perf` have it too, for their own run.");
+  command.flag("--json", arguments->json, "Everything, as one JSON object.");
   add_settings(command, arguments->pairs);
-  command.callback([arguments, &run] { run = [arguments] { return run_info(*arguments); }; });
+  command.on_run([arguments] { return run_info(*arguments); });
 }
 
 }  // namespace strait::tool

@@ -4,12 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
 #include "base/options.hpp"
 #include "sys/affinity.hpp"
-#include "tool/manual.hpp"
+#include "tool/command.hpp"
 #include "tool/perf_session.hpp"
 
 namespace strait::tool {
@@ -64,6 +65,7 @@ Manual manual() {
           "strait perf                                    # here, then in another shell:\n"
           "strait perf 127.0.0.1:40123 --test put_bw --sizes 8:16M\n"
           "strait perf --spawn --test put_lat --memory soft:0\n"
+          "strait perf --spawn --carrier roce --faults drop=1%,seed=7 --capture p.pcapng\n"
           "strait perf --spawn --test all --iterations 1000 --json",
       .environment = "  STRAIT_SECRET\n      Must be the same at both ends, unless they are one user on one machine.\n",
   };
@@ -75,6 +77,8 @@ struct Arguments {
   std::string sizes;
   std::string duration = "500ms";
   std::string deadline = "10s";
+  std::string carrier;
+  std::string faults;
   std::vector<std::string> pairs;
 };
 
@@ -112,67 +116,69 @@ std::string check_duration(const std::string& text) {
   return *ns <= 0 ? "a duration must be longer than nothing" : std::string();
 }
 
-void add_measuring(CLI::App& command, Arguments& arguments) {
+void add_measuring(Command& command, Arguments& arguments) {
   PerfOptions& options = arguments.options;
-  command.add_option("--test", arguments.tests, "What to measure: names separated by commas, or all.")
-      ->type_name("NAME,...")
-      ->default_str(arguments.tests)
-      ->check(check_tests);
-  command
-      .add_option(
-          "--sizes", arguments.sizes,
-          "Sizes separated by commas (8,64K,1M), or a range of powers of two (8:16M). 1 byte to 1G. Without it: each "
-          "test's own.")
-      ->type_name("SIZES")
-      ->check([](const std::string& text) {
-        const auto sizes = parse_sizes(text);
-        return sizes ? std::string() : sizes.error().text;
-      });
-  command
-      .add_option("--iterations", options.iterations, "Operations a line. Without it: as many as fit into --duration.")
-      ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
-  command.add_option("--duration", arguments.duration, "Time a line, when --iterations is not given.")
-      ->type_name("TIME")
-      ->default_str(arguments.duration)
-      ->check(check_duration);
-  command.add_option("--warmup", options.warmup, "Operations before the clock starts; fewer for large sizes.")
-      ->type_name("N")
-      ->default_str("1000");
-  command.add_option("--window", options.window, "Operations under way in put_bw, get_bw (16) and put_rate (128).")
-      ->type_name("N")
-      ->check(CLI::Range(1u, 32768u));
-  command
-      .add_option("--memory", options.memory, "Where the buffers of both sides lie: host, or a name of `strait info`.")
-      ->type_name("NAME")
-      ->default_str(options.memory);
-  command.add_flag("--bits", options.bits, "Bandwidth in Gb/s instead of GB/s.");
+  command.text("--test", arguments.tests,
+               {"NAME,...", "What to measure: names separated by commas, or all.", arguments.tests, check_tests});
+  command.text(
+      "--sizes", arguments.sizes,
+      {"SIZES",
+       "Sizes separated by commas (8,64K,1M), or a range of powers of two (8:16M). 1 byte to 1G. Without it: each "
+       "test's own.",
+       {},
+       [](const std::string& text) {
+         const auto sizes = parse_sizes(text);
+         return sizes ? std::string() : sizes.error().text;
+       }});
+  command.number("--iterations", options.iterations,
+                 {"N", "Operations a line. Without it: as many as fit into --duration.", {}, {}}, 1,
+                 std::uint64_t{1} << 40);
+  command.text("--duration", arguments.duration,
+               {"TIME", "Time a line, when --iterations is not given.", arguments.duration, check_duration});
+  command.number("--warmup", options.warmup,
+                 {"N", "Operations before the clock starts; fewer for large sizes.", "1000", {}}, 0,
+                 std::uint64_t{1} << 40);
+  command.number("--window", options.window,
+                 {"N", "Operations under way in put_bw, get_bw (16) and put_rate (128).", {}, {}}, 1, 32768);
+  command.text("--memory", options.memory,
+               {"NAME", "Where the buffers of both sides lie: host, or a name of `strait info`.", options.memory, {}});
+  command.flag("--bits", options.bits, "Bandwidth in Gb/s instead of GB/s.");
 }
 
-void add_running(CLI::App& command, Arguments& arguments) {
+void add_running(Command& command, Arguments& arguments) {
   PerfOptions& options = arguments.options;
-  command
-      .add_option("--progress", options.progress, "Who drives the queues: caller (these loops), thread, or eventfd.")
-      ->type_name("MODE")
-      ->default_str(options.progress)
-      ->check(CLI::IsMember({"caller", "thread", "eventfd"}));
-  command
-      .add_option(
-          "--cpu", options.cpu,
-          "Poll on the N-th CPU this process may use, counted from 0. --spawn takes 0 for the client and 1 for the "
-          "server.")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1 << 16));
-  command
-      .add_option("--deadline", arguments.deadline, "How long to wait for the other side, and for any one operation.")
-      ->type_name("TIME")
-      ->default_str(arguments.deadline)
-      ->check(check_duration);
-  command.add_option("--listen", options.listen, "Server: the address to wait at. Loopback unless told otherwise.")
-      ->type_name("ADDRESS");
-  command.add_flag("--once", options.once, "Server: end after the first client.");
-  command.add_flag("--spawn", options.spawn, "Start the server too, as a second process on this machine.");
-  command.add_flag("--json", options.json, "One JSON object (client), one a line (server).");
+  command.text("--progress", options.progress,
+               {"MODE", "Who drives the queues: caller (these loops), thread, or eventfd.", options.progress,
+                one_of({"caller", "thread", "eventfd"})});
+  command.number("--cpu", options.cpu,
+                 {"N",
+                  "Poll on the N-th CPU this process may use, counted from 0. --spawn takes 0 for the client and 1 for "
+                  "the server.",
+                  {},
+                  {}},
+                 0, 1 << 16);
+  command.text(
+      "--deadline", arguments.deadline,
+      {"TIME", "How long to wait for the other side, and for any one operation.", arguments.deadline, check_duration});
+  command.text("--listen", options.listen,
+               {"ADDRESS", "Server: the address to wait at. Loopback unless told otherwise.", {}, {}});
+  command.text("--carrier", arguments.carrier,
+               {"NAME",
+                "How the bytes reach the other process: grant (shared memory of one host), roce (RoCEv2 packets), or "
+                "auto. Both sides need the same.",
+                {},
+                one_of({"auto", "grant", "roce"})});
+  command.text("--faults", arguments.faults,
+               {"SPEC",
+                "What this side's NIC does wrong on purpose (with --spawn both sides'); see `strait faults`.",
+                {},
+                check_faults});
+  command.text("--capture", options.capture,
+               {"FILE", "Capture of this side's packets (pcapng, opens in Wireshark).", {}, {}});
+  command.flag("--counters", options.counters, "What this side counted, at the end.");
+  command.flag("--once", options.once, "Server: end after the first client.");
+  command.flag("--spawn", options.spawn, "Start the server too, as a second process on this machine.");
+  command.flag("--json", options.json, "One JSON object (client), one a line (server).");
   add_settings(command, arguments.pairs);
 }
 
@@ -183,6 +189,8 @@ int run_perf(Arguments& arguments) {
   options.duration_ns = parse_duration_ns(arguments.duration).value();
   options.deadline_ns = parse_duration_ns(arguments.deadline).value();
   options.settings = parse_settings(arguments.pairs);
+  if (!arguments.carrier.empty()) replace_setting(options.settings, "carrier", arguments.carrier);
+  if (!arguments.faults.empty()) replace_setting(options.settings, "faults", arguments.faults);
   if (options.spawn || !options.server.empty()) return run_perf_client(options);
   return run_perf_server(options);
 }
@@ -233,6 +241,8 @@ Result<Node> open_perf_node(const PerfOptions& options, bool server) {
                        [&](const auto& pair) { return pair.first == name; });
   };
   if (!given("progress")) node.settings.emplace_back("progress", options.progress);
+  // Not among the settings that a spawned server is given too: two writers of one file would leave neither's packets.
+  if (!options.capture.empty()) replace_setting(node.settings, "capture", options.capture);
   if (server && !options.listen.empty()) node.settings.emplace_back("listen", options.listen);
   STRAIT_TRY(auto opened, Node::open(node));
   // After the Node opened: a thread of its own, if it has one, stays free.
@@ -243,28 +253,15 @@ Result<Node> open_perf_node(const PerfOptions& options, bool server) {
   return opened;
 }
 
-bool runs_on_software(const Json& info) {
-  if (!info.is_object()) return true;  // when in doubt, do not sell it as hardware
-  for (const char* kind : {"nics", "accelerators"}) {
-    for (const Json& device : info.value(kind, Json::array())) {
-      if (device.value("software", true)) return true;
-    }
-  }
-  return false;
-}
-
-void add_perf(CLI::App& root, Run& run) {
+void add_perf(CommandLine& line) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App& command = *root.add_subcommand("perf", "Measure latency and bandwidth between two processes.");
-  command.formatter(std::make_shared<ManualPage>(manual()));
-  command.set_help_flag("-h,--help", "This page.");
-  auto* server =
-      command.add_option("SERVER", arguments->options.server,
-                         "HOST:PORT of the server to measure against. Without it, and without --spawn, be the server.");
+  Command command = line.add("perf", "Measure latency and bandwidth between two processes.", manual());
+  command.word("SERVER", arguments->options.server,
+               "HOST:PORT of the server to measure against. Without it, and without --spawn, be the server.");
   add_measuring(command, *arguments);
   add_running(command, *arguments);
-  command.get_option("--spawn")->excludes(server);
-  command.callback([arguments, &run] { run = [arguments] { return run_perf(*arguments); }; });
+  command.not_both("--spawn", "SERVER");
+  command.on_run([arguments] { return run_perf(*arguments); });
 }
 
 }  // namespace strait::tool

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,11 +10,10 @@
 #include <vector>
 
 #include "strait/strait.hpp"
+#include "tool/json.hpp"
 #include "tool/tool.hpp"
 
 namespace strait::tool {
-
-using Json = nlohmann::json;
 
 enum class Test { put_lat, put_bw, get_lat, get_bw, fetch_add_lat, compare_swap_lat, send_lat, put_rate };
 
@@ -49,6 +47,8 @@ struct PerfOptions {
   std::string progress = "caller";
   std::int64_t deadline_ns = 10'000'000'000;
   std::string listen;
+  std::string capture;
+  bool counters = false;
   int cpu = -1;  // the n-th CPU this process may use; -1: not pinned, with --spawn 0 here and 1 for the server
   bool once = false;
   bool spawn = false;
@@ -71,7 +71,5 @@ int run_perf_server(const PerfOptions& options);
 int run_perf_client(const PerfOptions& options);
 
 [[nodiscard]] Result<Node> open_perf_node(const PerfOptions& options, bool server);
-// True when any device that the Node opened is software.
-[[nodiscard]] bool runs_on_software(const Json& info);
 
 }  // namespace strait::tool

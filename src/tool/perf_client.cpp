@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <nlohmann/json.hpp>
 
 #include "sys/affinity.hpp"
 #include "sys/child.hpp"
@@ -188,19 +189,35 @@ Result<std::pair<sys::Child, std::string>> spawn_server(const PerfOptions& optio
   STRAIT_TRY(auto child, sys::Child::start_self(arguments));
   auto line = child.read(sys::Deadline::after_ns(options.deadline_ns));
   if (!line) return fail(line.error().code, "the server that --spawn started did not come up: {}", line.error().text);
-  const Json hello = Json::parse(*line, nullptr, false);
+  const Json hello = parse_json(*line);
   if (!hello.is_object() || !hello.contains("address")) {
     return fail(Code::system, "the server that --spawn started said \"{}\" instead of its address", *line);
   }
   return std::make_pair(std::move(child), hello.at("address").get<std::string>());
 }
 
+// True when any device that the Node opened is software.
+bool runs_on_software(const Json& info) {
+  if (!info.is_object()) return true;  // when in doubt, do not sell it as hardware
+  for (const char* kind : {"nics", "accelerators"}) {
+    for (const Json& device : info.value(kind, Json::array())) {
+      if (device.value("software", true)) return true;
+    }
+  }
+  return false;
+}
+
 Status run_against(const std::string& server, const PerfOptions& options, std::optional<PerfReport>& report) {
   STRAIT_TRY(auto node, open_perf_node(options, false));
   STRAIT_TRY(const auto info, node.info());
-  report.emplace(options, runs_on_software(Json::parse(info, nullptr, false)));
+  report.emplace(options, runs_on_software(parse_json(info)));
   STRAIT_TRY(auto client, Client::connect(node, server, options));
-  return run_tests(client, options, *report);
+  STRAIT_CHECK(run_tests(client, options, *report));
+  if (options.counters) {
+    STRAIT_TRY(const auto counted, node.info());
+    report->counters(parse_json(counted));
+  }
+  return {};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "sys/clock.hpp"
 #include "sys/terminal.hpp"
@@ -26,7 +27,7 @@ Result<Link> Link::make(Node& node) {
 }
 
 Status Link::send(Peer& peer, const Json& message, Duration timeout) {
-  const std::string text = message.dump();
+  const std::string text = json_text(message);
   const std::uint64_t length = text.size();
   if (length + 8 > kBox) return fail(Code::invalid, "a message of {} bytes does not fit", length);
   auto* outbox = static_cast<char*>(memory_.data()) + kBox;
@@ -53,7 +54,7 @@ Result<Json> Link::receive(Duration timeout) {
   std::uint64_t length = 0;
   std::memcpy(&length, inbox, 8);
   if (length > kBox - 8) return fail(Code::invalid, "the other side announced a message of {} bytes", length);
-  Json message = Json::parse(std::string_view(inbox + 8, length), nullptr, false);
+  Json message = parse_json(std::string_view(inbox + 8, length));
   if (!message.is_object()) return fail(Code::invalid, "the other side sent something that is not JSON");
   return message;
 }

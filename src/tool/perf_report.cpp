@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "sys/terminal.hpp"
+#include "tool/counters.hpp"
 #include "tool/text.hpp"
 
 namespace strait::tool {
@@ -58,12 +59,13 @@ void PerfReport::begin_test(const TestRow& test, const std::string& path) {
                                 {"figure", figure_text(test.figure)},
                                 {"window", window},
                                 {"path", path},
+                                {"carrier", carrier_of(path)},
                                 {"results", Json::array()}});
   if (options_.json) return;
   fmt::print("\n{}\n", tinted(fmt::format("{}, {} memory to {} memory", test.name, options_.memory, options_.memory),
                               Tint::strong));
   if (software_) fmt::print("  software devices on this machine: not the speed of a NIC\n");
-  fmt::print("{}", wrap("path: " + path, 2, 4));
+  fmt::print("{}", wrap(fmt::format("carrier: {}; path: {}", carrier_of(path), path), 2, 4));
   fmt::print("{}", wrap(remark(test, options_), 2, 4));
   if (test.figure == Figure::bandwidth) {
     fmt::print(" {:>10} {:>12} {:>16} {:>16}\n", "#bytes", "#iterations", options_.bits ? "BW[Gb/s]" : "BW[GB/s]",
@@ -127,17 +129,22 @@ void PerfReport::add(const TestRow& test, const Measured& measured) {
   std::fflush(stdout);
 }
 
+void PerfReport::counters(const Json& info) {
+  document_["nics"] = info.value("nics", Json::array());
+  if (!options_.json) fmt::print("{}", counters_page(info));
+}
+
 void PerfReport::failed(const Error& error) {
   clear_progress();
   if (!options_.json) return;
   document_["error"] = {{"text", error.text}, {"remedy", error.remedy}, {"code", static_cast<int>(error.code)}};
-  fmt::print("{}\n", document_.dump(2));
+  fmt::print("{}\n", json_pages(document_));
 }
 
 bool PerfReport::finish() {
   document_["ok"] = all_verified_;
   if (options_.json) {
-    fmt::print("{}\n", document_.dump(2));
+    fmt::print("{}\n", json_pages(document_));
   } else {
     fmt::print("\n  {}\n", all_verified_ ? "data verified after every line, outside the timed part"
                                          : tinted("data was WRONG", Tint::bad));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ class PerfReport {
   // For Goal::tick: draws the progress line once a run has lasted two seconds and stderr is a terminal.
   [[nodiscard]] std::function<void(std::uint64_t, double)> ticker(const TestRow& test, std::uint64_t bytes);
   void add(const TestRow& test, const Measured& measured);
+  void counters(const Json& info);
   void failed(const Error& error);
   // Prints what JSON there is. True when everything was verified.
   [[nodiscard]] bool finish();

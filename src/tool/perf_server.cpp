@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "sys/clock.hpp"
 #include "sys/terminal.hpp"
@@ -147,7 +148,7 @@ Status Session::run(const Json& request) {
 
 void announce(const Node& node, const PerfOptions& options) {
   if (options.json) {
-    fmt::print("{}\n", Json{{"address", node.address()}}.dump());
+    fmt::print("{}\n", json_text(Json{{"address", node.address()}}));
   } else {
     fmt::print("strait perf: waiting at {}\n  client:   strait perf {} --test put_bw\n", node.address(),
                node.address());
@@ -163,7 +164,7 @@ void note_client(const PerfOptions& options, const std::string& name, std::size_
   if (options.json) {
     Json line{{"client", name}, {"runs", runs}, {"ok", served.has_value()}};
     if (!served) line["error"] = served.error().text;
-    fmt::print("{}\n", line.dump());
+    fmt::print("{}\n", json_text(line));
   } else if (served) {
     fmt::print("  served {}: {} runs\n", name, runs);
   } else {

@@ -18,7 +18,12 @@ void wrap_line(std::string_view line, std::size_t indent, std::size_t hanging, s
     const std::size_t start = line.find_first_not_of(' ');
     if (start == std::string_view::npos) break;
     line.remove_prefix(start);
-    const std::string_view word = line.substr(0, line.find(' '));
+    std::string_view word = line.substr(0, line.find(' '));
+    // A list without blanks that no line can hold breaks behind a comma.
+    if (const std::size_t room = columns - (first ? indent : hanging); word.size() > room) {
+      if (const std::size_t comma = word.substr(0, room).rfind(','); comma != std::string_view::npos)
+        word = word.substr(0, comma + 1);
+    }
     line.remove_prefix(word.size());
     if (!first && column + 1 + word.size() > columns) {
       out.push_back('\n');

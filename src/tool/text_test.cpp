@@ -17,6 +17,12 @@ TEST(Wrap, KeepsAWordThatFitsNowhere) {
   EXPECT_EQ(wrap("ab abcdefghijkl c", 0, 0, 5), "ab\nabcdefghijkl\nc\n");
 }
 
+TEST(Wrap, BreaksAListThatFitsNowhereBehindItsCommas) {
+  EXPECT_EQ(wrap("a bb,cc,dd,ee f", 0, 2, 8), "a bb,cc,\n  dd,ee\n  f\n");
+  EXPECT_EQ(wrap("bb,cc,dd,ee", 0, 0, 6), "bb,cc,\ndd,ee\n");
+  EXPECT_EQ(wrap("a bb,cc", 0, 2, 8), "a bb,cc\n") << "one that fits stays whole";
+}
+
 TEST(Wrap, NeverPassesTheLastColumn) {
   std::string words;
   for (int i = 0; i < 200; ++i) words += std::string(static_cast<std::size_t>(i % 17 + 1), 'x') + " ";

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 
+#include "tool/command.hpp"
 #include "tool/text.hpp"
 
 namespace strait::tool {
@@ -24,17 +25,16 @@ int complain(const Error& error, std::string_view doing) {
   return exit_for(error);
 }
 
-void add_settings(CLI::App& command, std::vector<std::string>& pairs) {
-  command
-      .add_option("--set", pairs,
-                  "Set an option of the library for this run, as often as wanted. `strait info --options` lists them.")
-      ->type_name("NAME=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->check([](const std::string& text) {
-        const std::size_t equals = text.find('=');
-        return equals == std::string::npos || equals == 0 ? "'" + text + "' is not NAME=VALUE" : std::string();
-      });
+void add_settings(Command& command, std::vector<std::string>& pairs) {
+  command.many(
+      "--set", pairs,
+      {.type = "NAME=VALUE",
+       .help = "Set an option of the library for this run, as often as wanted. `strait info --options` lists them.",
+       .fallback = {},
+       .check = [](const std::string& text) {
+         const std::size_t equals = text.find('=');
+         return equals == std::string::npos || equals == 0 ? "'" + text + "' is not NAME=VALUE" : std::string();
+       }});
 }
 
 Settings parse_settings(const std::vector<std::string>& pairs) {
@@ -44,6 +44,18 @@ Settings parse_settings(const std::vector<std::string>& pairs) {
     settings.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
   }
   return settings;
+}
+
+void replace_setting(Settings& settings, std::string_view name, std::string value) {
+  std::erase_if(settings, [&](const auto& pair) { return pair.first == name; });
+  settings.emplace_back(name, std::move(value));
+}
+
+const char* carrier_of(std::string_view path) {
+  const auto says = [&](std::string_view words) { return path.find(words) != std::string_view::npos; };
+  if (says("-> verbs ")) return "verbs";  // first: a path over verbs may be RoCEv2 too
+  if (says("ring grant")) return "grant";
+  return says("RoCEv2") ? "roce" : "unknown";
 }
 
 }  // namespace strait::tool

@@ -2,8 +2,6 @@
 // What all sub-commands share: exit codes, complaints, and how a sub-command joins the command line.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,12 +13,13 @@ namespace strait::tool {
 
 enum Exit : int { kDone = 0, kFailed = 1, kWrongUse = 2, kNotPossible = 3 };
 
-// What the parsed command line asks for; the sub-command that was named puts itself here.
-using Run = std::function<int()>;
+class Command;
+class CommandLine;
 
-void add_demo(CLI::App& root, Run& run);
-void add_info(CLI::App& root, Run& run);
-void add_perf(CLI::App& root, Run& run);
+void add_demo(CommandLine& line);
+void add_faults(CommandLine& line);
+void add_info(CommandLine& line);
+void add_perf(CommandLine& line);
 
 // Prints "strait: cause" and the remedy to stderr, within 80 columns, and gives the exit code that fits the error.
 int complain(const Error& error, std::string_view doing = {});
@@ -28,7 +27,16 @@ int complain(const Error& error, std::string_view doing = {});
 
 // --set NAME=VALUE, as often as wanted: rows of `strait info --options`.
 using Settings = std::vector<std::pair<std::string, std::string>>;
-void add_settings(CLI::App& command, std::vector<std::string>& pairs);
+void add_settings(Command& command, std::vector<std::string>& pairs);
 [[nodiscard]] Settings parse_settings(const std::vector<std::string>& pairs);
+// In place of what was there.
+void replace_setting(Settings& settings, std::string_view name, std::string value);
+
+// "grant", "roce" (both: the software NIC), "verbs", or "unknown": what carries the bytes of a connection, from what it
+// says about its path.
+[[nodiscard]] const char* carrier_of(std::string_view path);
+
+// For options that take a plan of faults: empty when the text is one.
+[[nodiscard]] std::string check_faults(const std::string& text);
 
 }  // namespace strait::tool

@@ -16,6 +16,7 @@ TEST(Help, ReadsLikeAManualPage) {
                                                   {"demo", "--help"},
                                                   {"info", "--help"},
                                                   {"perf", "--help"},
+                                                  {"faults", "--help"},
                                                   {"perf", "-h"}}) {
     const Outcome outcome = strait(command);
     EXPECT_EQ(outcome.status, 0);
@@ -36,20 +37,24 @@ TEST(Help, MentionsEveryOption) {
     for (const char* option : options)
       EXPECT_NE(text.find(std::string("  ") + option), std::string::npos) << command << option;
   };
-  mentions("demo", {"--json", "--size", "--device", "--set"});
+  mentions("demo", {"--json", "--size", "--device", "--no-packets", "--require-packets", "--faults", "--capture",
+                    "--counters", "--set"});
   mentions("info", {"--json", "--options", "--counters", "--set"});
-  mentions("perf", {"--test", "--sizes", "--iterations", "--duration", "--memory", "--window", "--warmup", "--progress",
-                    "--json", "--deadline", "--spawn", "--bits", "--listen", "--once", "--cpu", "--set"});
+  mentions("perf", {"--test",     "--sizes",   "--iterations", "--duration", "--memory",   "--window", "--warmup",
+                    "--progress", "--json",    "--deadline",   "--spawn",    "--bits",     "--listen", "--once",
+                    "--cpu",      "--carrier", "--faults",     "--capture",  "--counters", "--set"});
+  mentions("faults", {"SPEC", "--flow", "--packets", "--json"});
   const std::string perf = strait({"perf", "--help"}).out;
   for (const char* test :
        {"put_lat", "put_bw", "get_lat", "get_bw", "fetch_add_lat", "compare_swap_lat", "send_lat", "put_rate"}) {
     EXPECT_NE(perf.find(test), std::string::npos) << test;
   }
   const std::string top = strait({"--help"}).out;
-  for (const char* command : {"strait demo", "strait info", "strait perf", "--version"}) {
+  for (const char* command : {"strait demo", "strait info", "strait perf", "strait faults", "--version"}) {
     EXPECT_NE(top.find(command), std::string::npos) << command;
   }
-  EXPECT_EQ(strait({"demo", "--help"}).out.find("--peer"), std::string::npos) << "an option nobody should use";
+  for (const char* hidden : {"--peer", "--damage", "--packets-from"})
+    EXPECT_EQ(strait({"demo", "--help"}).out.find(hidden), std::string::npos) << "an option nobody should use";
 }
 
 TEST(WrongUse, IsExitStatus2WithASentence) {
@@ -65,6 +70,13 @@ TEST(WrongUse, IsExitStatus2WithASentence) {
                                                   {"perf", "--spawn", "--iterations", "0"},
                                                   {"perf", "--spawn", "--duration", "fast"},
                                                   {"perf", "--spawn", "--progress", "magic"},
+                                                  {"perf", "--spawn", "--carrier", "pigeon"},
+                                                  {"perf", "--spawn", "--faults", "drop=x"},
+                                                  {"demo", "--faults", "drop=x"},
+                                                  {"demo", "--no-packets", "--require-packets"},
+                                                  {"faults"},
+                                                  {"faults", "drop=1%", "--flow", "1"},
+                                                  {"faults", "drop=1%", "--packets", "0"},
                                                   {"perf", "--spawn", "127.0.0.1:1"}}) {
     const Outcome outcome = strait(command, 20);
     std::string shown = "strait";
@@ -85,8 +97,9 @@ TEST(WrongUse, AnUnknownSettingIsRefusedByName) {
 
 TEST(WrongUse, AnUnknownCommandGetsTheListOfThoseThereAre) {
   const Outcome outcome = strait({"dmo"});
-  EXPECT_EQ(outcome.err,
-            "strait: there is no command 'dmo'\n  Commands: demo, info, perf. `strait --help` says what they do.\n");
+  EXPECT_EQ(
+      outcome.err,
+      "strait: there is no command 'dmo'\n  Commands: demo, info, perf, faults. `strait --help` says what they do.\n");
 }
 
 TEST(WrongUse, AnAddressThatIsNoneIsNotAFailure) {
@@ -122,6 +135,20 @@ TEST(Info, SaysWhatIsThereIn80Columns) {
   for (const char* words : {"accelerators", "soft:0", "(software)", "NICs", "memory kinds", "host"}) {
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
   }
+}
+
+TEST(Info, CountersAreGroupedAndNamePacketDropsByReason) {
+  const Outcome outcome = strait({"info", "--counters", "--set", "carrier=roce"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_LE(widest(outcome.out), 80u) << outcome.out;
+  for (const char* words :
+       {"\nnode\n", "\nstrait0: work\n", "  doorbells", "\nstrait0: packets\n", "  packets_sent",
+        "\nstrait0: packets dropped, by reason\n", "  drops_bad_icrc", "invariant CRC is wrong", "  drops_injected"}) {
+    EXPECT_NE(outcome.out.find(words), std::string::npos) << words << "\n" << outcome.out;
+  }
+  // The tool's table has words for every counter of the NIC.
+  EXPECT_EQ(outcome.out.find("strait0: other"), std::string::npos) << outcome.out;
+  EXPECT_EQ(strait({"info", "--counters"}).out.find("packets_sent"), std::string::npos) << "there are no packets";
 }
 
 TEST(Info, OptionsShowValueAndOrigin) {

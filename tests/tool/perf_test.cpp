@@ -188,5 +188,40 @@ TEST(Perf, AWrongSecretIsRefused) {
   EXPECT_NE(client.err.find("secret"), std::string::npos) << client.err;
 }
 
+TEST(Perf, TheCarrierIsNamed) {
+  for (const char* carrier : {"grant", "roce"}) {
+    const Outcome outcome = strait(
+        {"perf", "--spawn", "--carrier", carrier, "--test", "put_bw", "--sizes", "4K", "--iterations", "20", "--json"});
+    ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+    EXPECT_EQ(result_of(outcome).at("tests").at(0).at("carrier"), carrier) << outcome.out;
+  }
+  const Outcome text =
+      strait({"perf", "--spawn", "--carrier", "roce", "--test", "put_bw", "--sizes", "4K", "--iterations", "20"});
+  EXPECT_NE(text.out.find("carrier: roce"), std::string::npos) << text.out;
+  EXPECT_LE(widest(text.out), 80u) << text.out;
+}
+
+TEST(Perf, PacketsLostOnPurposeAreSentAgainAndCounted) {
+  const std::string file = ::testing::TempDir() + "perf_" + std::to_string(::getpid()) + ".pcapng";
+  const std::vector<std::string> command{"perf",     "--spawn", "--carrier",    "roce", "--faults",  "drop=3%,seed=7",
+                                         "--test",   "put_bw",  "--sizes",      "64K",  "--capture", file,
+                                         "--warmup", "2",       "--iterations", "100",  "--counters"};
+  std::vector<std::string> as_json = command;
+  as_json.emplace_back("--json");
+  const Outcome outcome = strait(as_json);
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  const json report = result_of(outcome);
+  EXPECT_EQ(report.at("tests").at(0).at("results").at(0).at("verified"), true);
+  const json& counters = report.at("nics").at(0).at("counters");
+  EXPECT_GT(counters.at("drops_injected"), 0) << counters;
+  EXPECT_GT(counters.at("packets_resent"), 0) << counters;
+  EXPECT_EQ(counters.at("drops_bad_icrc"), 0) << counters;
+  EXPECT_EQ(::access(file.c_str(), R_OK), 0);
+  const Outcome text = strait(command);
+  EXPECT_NE(text.out.find("strait0: packets dropped, by reason"), std::string::npos) << text.out;
+  EXPECT_LE(widest(text.out), 80u) << text.out;
+  ::unlink(file.c_str());
+}
+
 }  // namespace
 }  // namespace strait::testing

@@ -67,7 +67,7 @@ Nic::~Nic() {
 }
 
 std::string Nic::counters() const {
-  char text[2048] = {};
+  char text[4096] = {};
   if (handle_ != nullptr) ops_->counters(handle_, text, sizeof text - 1);
   return text;
 }

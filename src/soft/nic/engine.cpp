@@ -14,10 +14,13 @@ namespace m = wire::mlx5;
 
 namespace {
 
-constexpr std::uint64_t kPassesPerPost = 16;       // how often posting alone also looks at what has arrived
-constexpr std::uint64_t kPassesPerClock = 32;      // how often a busy engine looks at the clock
-constexpr std::uint64_t kPassesPerSockets = 1024;  // and at its sockets
-constexpr std::int64_t kBlockedNapNs = 50'000;     // nobody wakes us when a full ring drains
+constexpr std::uint64_t kPassesPerPost = 16;  // how often posting alone also looks at what has arrived
+constexpr std::size_t kQueuesPerLook = 64;
+constexpr std::size_t kManyQueues = 1024;
+constexpr std::int64_t kTimersEveryNs = 1'000'000;  // with many queue pairs: looking at all of them takes a while
+constexpr std::uint64_t kPassesPerClock = 32;       // how often a busy engine looks at the clock
+constexpr std::uint64_t kPassesPerSockets = 1024;   // and at its sockets
+constexpr std::int64_t kBlockedNapNs = 50'000;      // nobody wakes us when a full ring drains
 constexpr std::int64_t kNoBarrierNapNs = 1'000'000;
 
 bool power_of_two(std::uint32_t n) {
@@ -45,7 +48,6 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineConfig& config) {
   sys::keep_from_children(engine->doorbells_);
   engine->barriers_ = sys::register_for_barriers();
   engine->now_ns_ = engine->opened_ns_ = sys::now_ns();
-  engine->next_timer_ns_ = INT64_MAX;
   engine->qps_.resize(1);  // queue pair 0 does not exist
   engine->qp_generation_.resize(1);
   if (config.strict) engine->strict_ = std::make_unique<Strict>(config.name, *config.strict);
@@ -323,11 +325,15 @@ int Engine::look_around(std::uint32_t qpn_hint) {
   return done;
 }
 
+// Looks for doorbells that nobody pointed at. Of very many queue pairs only some at a time, unless one is known to
+// wait.
 int Engine::service_all() {
   int done = 0;
+  const std::size_t most = blocked_ ? active_.size() : std::min(active_.size(), kQueuesPerLook);
   blocked_ = false;
-  for (std::size_t i = 0; i < active_.size(); ++i) {
-    QueuePair& qp = *active_[i];
+  for (std::size_t i = 0; i < most && !active_.empty(); ++i) {
+    if (++next_look_ >= active_.size()) next_look_ = 0;
+    QueuePair& qp = *active_[next_look_];
     if (qp.looks_idle()) continue;
     done += service_send(qp);
     if (qp.state == QpState::error && qp.receives_waiting() != 0) {
@@ -339,7 +345,9 @@ int Engine::service_all() {
 }
 
 int Engine::check_timers() {
-  now_ns_ = sys::now_ns();
+  const std::int64_t now = sys::now_ns();
+  if (active_.size() > kManyQueues && now - now_ns_ < kTimersEveryNs) return 0;
+  now_ns_ = now;
   int done = packets_ ? packets_->check_timers(now_ns_) : 0;
   for (std::size_t i = 0; i < active_.size(); ++i) {
     QueuePair& qp = *active_[i];
@@ -451,16 +459,20 @@ EngineCounts Engine::counts() {
 std::string Engine::counters_text() {
   const std::scoped_lock lock(mutex_);
   const EngineCounts& c = counts_;
-  return fmt::format(
+  std::string text = fmt::format(
       "passes={},doorbells={},work_requests={},completions={},error_completions={},flushed={},messages_sent={},"
       "messages_received={},acks_sent={},acks_carried={},bytes_landed={},bytes_read={},cross_copies={},mapped_copies={}"
       ",atomics={},"
       "naks_sent={},rnr_sent={},rnr_resent={},out_of_sequence={},no_queue={},garbage={},timeouts={},links_opened={},"
-      "links_lost={},wakeups={},completion_overruns={},registrations={},queue_pairs={},links={}",
+      "links_lost={},wakeups={},completion_overruns={},faults_injected={},damaged={},resends={},registrations={},queue_"
+      "pairs={},links={}",
       c.passes, c.doorbells, c.work_requests, c.completions, c.error_completions, c.flushed, c.messages_sent,
       c.messages_received, c.acks_sent, c.acks_carried, c.bytes_landed, c.bytes_read, c.cross_copies, c.mapped_copies,
       c.atomics, c.naks_sent, c.rnr_sent, c.rnr_resent, c.out_of_sequence, c.no_queue, c.garbage, c.timeouts,
-      c.links_opened, c.links_lost, c.wakeups, c.completion_overruns, memory_.live(), active_.size(), links_.size());
+      c.links_opened, c.links_lost, c.wakeups, c.completion_overruns, c.faults_injected, c.damaged, c.resends,
+      memory_.live(), active_.size(), links_.size());
+  if (packets_) text += packets_->counters_text();
+  return text;
 }
 
 }  // namespace strait::soft::nic

@@ -283,6 +283,7 @@ class Engine {
   std::uint8_t qpn_range_ = 0;  // top byte of every queue pair's number; 0: the generation
   std::uint32_t next_qp_ = 1;   // numbers rest before they name another queue pair
   std::vector<QueuePair*> active_;
+  std::size_t next_look_ = 0;  // in active_
   std::vector<std::unique_ptr<Link>> links_;
   std::vector<QueuePair*> ack_due_;
   std::vector<QueuePair*> ack_now_;
@@ -294,8 +295,7 @@ class Engine {
 
   std::int64_t opened_ns_ = 0;
   std::int64_t now_ns_ = 0;  // of the last look around
-  std::int64_t next_timer_ns_ = 0;
-  bool blocked_ = false;  // a queue pair waits for room in a ring, or for a fence
+  bool blocked_ = false;     // a queue pair waits for room in a ring, or for a fence
   bool sleeping_ = false;
   bool barriers_ = false;
 

@@ -13,6 +13,7 @@ namespace r = wire::roce;
 namespace {
 constexpr int kReceivePerPass = 256;
 constexpr unsigned kIdlePasses = 256;
+constexpr std::uint64_t kCompany = 16;
 constexpr std::size_t kMostWaiting = 4096;
 constexpr int kBurst = 64;  // packets of one queue pair before the next has its turn
 constexpr std::size_t kQueuesPerPass = 64;
@@ -55,6 +56,7 @@ void Packets::forget(QueuePair& qp) {
   if (!qp.packets) return;
   // The acknowledgement it still owes is what the peer waits for. A read's response is not sent any more: its memory
   // may be gone already.
+  queue_acks();
   std::deque<PacketAnswer>& answers = qp.packets->answers;
   std::erase_if(answers, [](const PacketAnswer& a) { return a.what == PacketAnswer::What::read; });
   (void)send_answers(qp, kBurst);
@@ -83,16 +85,22 @@ int Packets::serve(QueuePair& qp) {
     return 1;
   }
   if (qp.state != QpState::ready) return 0;
-  const int sent = transmit(qp, kBurst);
+  PacketState& s = *qp.packets;
+  const bool idle = s.una == s.sent_end;
+  const std::uint64_t before = counts_.packets_sent;
+  int sent = transmit(qp, kBurst);
+  if (!ack_due_.empty()) {
+    queue_acks();
+    sent += send_answers(qp, kBurst);
+  }
   if (has_work(qp)) list(qp);
-  flush();
+  // Behind others that are on their way, a packet waits for company: somebody is going to poll for their answers.
+  unflushed_packets_ += counts_.packets_sent - before;
+  if (idle || unflushed_packets_ >= kCompany) flush();
   return sent;
 }
 
-int Packets::pass() {
-  // Nobody to receive for: strangers are counted now and then.
-  if (connected_ == 0 && ++idle_passes_ % kIdlePasses != 0) return 0;
-  int done = port_->receive(*this, kReceivePerPass);
+void Packets::queue_acks() {
   for (QueuePair* qp : ack_due_) {
     if (!qp->packets->ack_due) continue;
     qp->packets->ack_due = false;
@@ -103,6 +111,14 @@ int Packets::pass() {
     queue_answer(*qp, ack);
   }
   ack_due_.clear();
+}
+
+int Packets::pass() {
+  // Nobody to receive for: strangers are counted now and then.
+  if (connected_ == 0 && ++idle_passes_ % kIdlePasses != 0) return 0;
+  // Those of the pass before: between the two the program may have posted, and both leave in one system call.
+  queue_acks();
+  int done = port_->receive(*this, kReceivePerPass);
   if (!held_.empty()) release_held();
   // Everybody in turn, so that one long message does not keep the others waiting.
   const std::size_t turns = std::min(busy_.size(), kQueuesPerPass);
@@ -183,6 +199,19 @@ std::string Packets::describe(const QueuePair& qp) const {
   const std::string& reason = qp.packets->reason;
   return fmt::format("RoCEv2 from {} to {}, packets of {} bytes{}", port_->address().text(), path.to.text(),
                      path.pmtu_bytes, reason.empty() ? "" : fmt::format(" ({})", reason));
+}
+
+std::string Packets::counters_text() const {
+  const PacketCounts& c = counts_;
+  std::string text = fmt::format(
+      ",packets_sent={},packets_received={},packets_resent={},packets_resends={},packets_duplicates={},"
+      "packets_acks_sent={},packets_acks_received={},packets_naks_received={},packets_rnr_received={},"
+      "packets_cnp_sent={},packets_cnp_received={},packets_reads_replayed={},packets_atomics_replayed={}",
+      c.packets_sent, c.packets_received, c.packets_resent, c.resends, c.duplicates, c.acks_sent, c.acks_received,
+      c.naks_received, c.rnr_received, c.cnp_sent, c.cnp_received, c.reads_replayed, c.atomics_replayed);
+  for (std::size_t i = 1; i < roce::kDropReasons; ++i)
+    text += fmt::format(",drops_{}={}", roce::drop_name(static_cast<roce::Drop>(i)), c.drops[i]);
+  return text;
 }
 
 bool Packets::work_waits() const {

@@ -143,6 +143,8 @@ class Packets final : public roce::Sink {
 
   [[nodiscard]] roce::Port& port() { return *port_; }
   [[nodiscard]] const PacketCounts& counts() const { return counts_; }
+  // ",packets_sent=1,...,drops_bad_icrc=2": to be appended to the engine's own.
+  [[nodiscard]] std::string counters_text() const;
   // Everything that is sent and received from now on is written to a pcapng file.
   [[nodiscard]] Status capture_to(const std::string& file);
 
@@ -171,6 +173,7 @@ class Packets final : public roce::Sink {
 
   // packets.cpp
   void list(QueuePair& qp);
+  void queue_acks();
   void handle(QueuePair& qp, const roce::Arrival& arrival);
   [[nodiscard]] bool has_work(QueuePair& qp) const;
   void drop(roce::Drop why) { ++counts_.drops[static_cast<std::size_t>(why)]; }
@@ -236,6 +239,7 @@ class Packets final : public roce::Sink {
   std::vector<QueuePair*> ack_due_;
   const roce::Arrival* arrival_ = nullptr;  // while on_packet runs
   bool unflushed_ = false;
+  std::uint64_t unflushed_packets_ = 0;  // by posts alone
   std::size_t connected_ = 0;
   unsigned idle_passes_ = 0;
   std::unique_ptr<roce::Capture> capture_;

@@ -114,6 +114,7 @@ bool Packets::is_down() const {
 }
 
 void Packets::flush() {
+  unflushed_packets_ = 0;
   if (!unflushed_) return;
   unflushed_ = !port_->flush();  // what the system does not take now is tried again in the next pass
   if (capture_ && !unflushed_) (void)capture_->flush();

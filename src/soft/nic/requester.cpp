@@ -500,7 +500,6 @@ void Engine::on_rnr(QueuePair& qp, const Slot& message) {
   go_back(qp, message.msn);
   const auto wait_ns = static_cast<std::int64_t>(std::min<std::uint64_t>(message.raddr, 1'000'000'000));
   qp.resume_at_ns = sys::now_ns() + wait_ns;
-  next_timer_ns_ = std::min(next_timer_ns_, qp.resume_at_ns);
 }
 
 // Everything from message `msn` on will be sent again.

@@ -143,4 +143,28 @@ const char* drop_text(Drop drop) {
   return "unknown reason";
 }
 
+const char* drop_name(Drop drop) {
+  switch (drop) {
+    case Drop::none: return "none";
+    case Drop::too_short: return "too_short";
+    case Drop::bad_version: return "bad_version";
+    case Drop::unknown_opcode: return "unknown_opcode";
+    case Drop::bad_pkey: return "bad_pkey";
+    case Drop::bad_pad: return "bad_pad";
+    case Drop::bad_length: return "bad_length";
+    case Drop::bad_icrc: return "bad_icrc";
+    case Drop::unknown_qpn: return "unknown_qpn";
+    case Drop::wrong_transport: return "wrong_transport";
+    case Drop::wrong_state: return "wrong_state";
+    case Drop::wrong_address: return "wrong_address";
+    case Drop::bad_qkey: return "bad_qkey";
+    case Drop::stale_psn: return "stale_psn";
+    case Drop::unexpected_response: return "unexpected_response";
+    case Drop::no_receiver: return "no_receiver";
+    case Drop::no_room: return "no_room";
+    case Drop::injected: return "injected";
+  }
+  return "unknown";
+}
+
 }  // namespace strait::soft::roce

@@ -72,7 +72,8 @@ enum class Drop : std::uint8_t {
   injected,
 };
 inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(Drop::injected) + 1;
-[[nodiscard]] const char* drop_text(Drop drop);
+[[nodiscard]] const char* drop_text(Drop drop);  // for people
+[[nodiscard]] const char* drop_name(Drop drop);  // as above, for names of counters
 
 struct Packet : Headers {
   std::span<const std::byte> payload;  // without pad and iCRC; points into what was parsed

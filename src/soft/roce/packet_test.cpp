@@ -199,8 +199,14 @@ TEST(Packet, RefusesWhatItCannotBe) {
 
 TEST(Packet, EveryReasonHasItsOwnText) {
   std::set<std::string> texts;
-  for (std::size_t i = 0; i < kDropReasons; ++i) texts.insert(drop_text(static_cast<Drop>(i)));
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < kDropReasons; ++i) {
+    texts.insert(drop_text(static_cast<Drop>(i)));
+    names.insert(drop_name(static_cast<Drop>(i)));
+  }
   EXPECT_EQ(texts.size(), kDropReasons);
+  EXPECT_EQ(names.size(), kDropReasons);
+  EXPECT_EQ(names.count("unknown"), 0U);
   EXPECT_EQ(texts.count("unknown reason"), 0U);
 }
 
