@@ -7,7 +7,9 @@
 // "error SENTENCE", in order. ID is a number that the test chooses for a queue pair. Values are decimal or 0x
 // hexadecimal; a GID is 32 hexadecimal digits, ::ffff:a.b.c.d for IPv4. Offsets count in the queue pair's own memory.
 //
-//   open v4|v6 PMTU                      -> gid= mtu=           once, before all else; PMTU in bytes
+//   open v4|v6 PMTU                      -> gid= mtu=           before all else, and again while there is no queue
+//   pair;
+//                                        PMTU in bytes
 //   qp ID rc|ud [memory=BYTES]           -> qpn= psn= gid= rkey= va= bytes= qkey=     (memory: 1 MiB)
 //   info ID                              -> the same again
 //   connect ID gid= qpn= psn= [timeout= retries= rnr_retries= rnr_timer= reads=]      RC: to RTS with that remote side
@@ -93,12 +95,12 @@ class Peer {
 
  private:
   Answer open(const Words& words) {
-    if (port_) return fail(Code::invalid, "it is open already");
+    if (!queues_.empty()) return fail(Code::invalid, "there are queue pairs of what is open now");
     const std::string_view family = words.word(1);
     if (family != "v4" && family != "v6") return fail(Code::invalid, "open v4 or v6, not '{}'", family);
     STRAIT_TRY(const std::uint64_t pmtu, words.number(2));
     STRAIT_TRY(Port port, Port::open(device_, family == "v6", static_cast<std::uint32_t>(pmtu)));
-    port_.emplace(std::move(port));
+    port_.emplace(std::move(port));  // the one before goes
     return fmt::format("gid={} mtu={}", gid_text(port_->gid), pmtu);
   }
 

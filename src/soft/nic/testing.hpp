@@ -43,6 +43,7 @@ struct Event {
   m::Syndrome syndrome;
   std::uint32_t qpn;
   m::Opcode send_opcode;
+  std::uint32_t source_qpn;  // datagrams
 };
 
 inline void put32(std::byte* at, std::uint32_t v) {
@@ -194,7 +195,8 @@ class TestQueue {
                 get32(cqe + 36),
                 (own >> 4) >= 13 ? static_cast<m::Syndrome>(cqe[55]) : m::Syndrome::none,
                 get32(cqe + 56) & 0xffffff,
-                static_cast<m::Opcode>(cqe[56])};
+                static_cast<m::Opcode>(cqe[56]),
+                get32(cqe + 24) & 0xffffff};
     ++ci;
     std::uint32_t word = 0;
     put32(reinterpret_cast<std::byte*>(&word), static_cast<std::uint32_t>(ci & 0xffffff));
