@@ -240,6 +240,7 @@ class Packets final : public roce::Sink {
   unsigned idle_passes_ = 0;
   std::unique_ptr<roce::Capture> capture_;
   std::uint64_t about_wqe_ = kNoWqe;  // what the packet being made belongs to, for the capture
+  roce::IpAddress to_;                // and where it goes: of a datagram only its work request knows
   struct Held {                       // late on purpose
     std::int64_t due_ns;
     std::uint64_t due_packet;

@@ -26,6 +26,7 @@ Status Packets::capture_to(const std::string& file) {
 
 std::byte* Packets::open_packet(const roce::IpAddress& to, std::uint16_t source_port, std::size_t payload_bytes) {
   about_wqe_ = kNoWqe;
+  to_ = to;
   const std::size_t most = r::kMaxHeaderBytes + payload_bytes + 3 + r::kIcrcBytes;
   std::byte* packet = port_->begin(to, source_port, most);
   if (packet != nullptr || !unflushed_) return packet;
@@ -46,8 +47,7 @@ void Packets::close_packet(QueuePair& qp, std::byte* packet, std::size_t bytes) 
     case Fault::duplicate: {
       const std::vector<std::byte> copy(packet, packet + bytes);
       commit(qp, packet, bytes, fault);
-      const PacketPath& path = qp.packets->path;
-      std::byte* const again = port_->begin(path.to, qp.packets->source_port, bytes);
+      std::byte* const again = port_->begin(to_, qp.packets->source_port, bytes);
       if (again == nullptr) break;
       std::memcpy(again, copy.data(), bytes);
       commit(qp, again, bytes, fault);
@@ -72,7 +72,7 @@ void Packets::commit(QueuePair& qp, std::byte* packet, std::size_t bytes, Fault 
   std::string comment = fmt::format("{} queue pair {:#x}", engine_.config_.name, qp.qpn);
   if (about_wqe_ != kNoWqe) comment += fmt::format(", WQE {}", about_wqe_ & 0xffff);
   if (fault != Fault::none) comment += fmt::format(", fault: {}", fault_name(fault));
-  const roce::Flow flow{port_->address(), qp.packets->path.to, qp.packets->source_port};
+  const roce::Flow flow{port_->address(), to_, qp.packets->source_port};
   (void)capture_->write(flow, sys::wall_ns(), {packet, bytes}, comment, true);
 }
 
@@ -81,7 +81,7 @@ void Packets::hold(QueuePair& qp, const std::byte* packet, std::size_t bytes, Fa
   const std::uint64_t behind = 1 + plan.dice(qp.flow(), qp.message_rolls, kReorderPurpose) % 3;
   const bool reorder = fault == Fault::reorder;
   held_.push_back({sys::now_ns() + (reorder ? kReorderNs : plan.delay_ns),
-                   reorder ? counts_.packets_sent + behind : UINT64_MAX, qp.packets->path.to, qp.packets->source_port,
+                   reorder ? counts_.packets_sent + behind : UINT64_MAX, to_, qp.packets->source_port,
                    std::vector<std::byte>(packet, packet + bytes)});
 }
 
