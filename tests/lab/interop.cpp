@@ -85,10 +85,11 @@ void InteropTest::TearDown() {
 
 Result<Ends> InteropTest::connected(const EndsOptions& options) {
   Ends ends;
-  STRAIT_TRY(ends.far, rxe_->make(QueueKind::rc));
+  STRAIT_TRY(ends.far, rxe_->make(options.reliable ? QueueKind::rc : QueueKind::uc));
   far_ids_.push_back(ends.far.id);
   ends.near = side_->make();
   PacketPath path;
+  path.transport = options.reliable ? wire::roce::Transport::rc : wire::roce::Transport::uc;
   path.to.gid = ends.far.gid;
   path.remote_qpn = ends.far.qpn;
   path.send_psn = kFirstPsn;

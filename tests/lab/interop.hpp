@@ -21,6 +21,7 @@ struct EndsOptions {
   std::int64_t ack_timeout_ns = 1'000'000'000;
   std::uint32_t retries = 7;
   std::string theirs{};  // of RxeRemote::more
+  bool reliable = true;
 };
 
 class InteropTest : public testing::Test {

@@ -47,6 +47,30 @@ TEST_P(Interop, atomics) {
   for (int i = 0; i < 3; ++i) add_and_swap_both_ways(ends);
 }
 
+// Nobody acknowledges: the sender is done before the bytes are there, and only a receive tells of them.
+TEST_P(Interop, unreliable) {
+  ASSERT_GOT_MOVED(ends, connected({.reliable = false}));
+  for (const std::uint32_t bytes : sizes()) {
+    send_both_ways(ends, bytes, bytes % 2 == 0);
+    write_imm_both_ways(ends, bytes);
+  }
+}
+
+TEST_P(Interop, invalidates) {
+  ASSERT_GOT_MOVED(ends, connected());
+  post_receive(ends, 200'000, 8192);
+  RxeWork work = theirs("send_inval", 0, 3001);
+  work.rkey = side_->rkey();
+  work.seed = 5;
+  expect_theirs(ends, work);
+  const auto here = side_->wait(*ends.near);
+  ASSERT_TRUE(here);
+  EXPECT_EQ(here->opcode, m::CqeOpcode::responder_send_inval);
+  EXPECT_EQ(here->imm, side_->rkey()) << "the key that is gone";
+  expect_bytes_here(200'000, 3001, 5);
+  expect_theirs(ends, theirs("write", 0, 8, 0), 10);  // IBV_WC_REM_ACCESS_ERR
+}
+
 TEST_P(Interop, datagrams) {
   ASSERT_GOT_MOVED(ends, datagrams());
   for (const std::uint32_t bytes : {0u, 1u, 2u, 3u, 4u, 999u, GetParam().pmtu_bytes}) datagram_both_ways(ends, bytes);

@@ -6,8 +6,8 @@ namespace strait::lab {
 namespace {
 
 // The guest's statuses (ibv_wc_status).
-constexpr int kLocalQpOperation = 2, kFlushed = 5, kRemoteInvalid = 9, kRemoteAccess = 10, kRemoteOperation = 11,
-              kRetryExceeded = 12, kRnrExceeded = 13;
+constexpr int kLocalQpOperation = 2, kFlushed = 5, kRemoteInvalid = 9, kRemoteAccess = 10, kRetryExceeded = 12,
+              kRnrExceeded = 13;
 
 // ---- Loss
 // ------------------------------------------------------------------------------------------------------------

@@ -10,16 +10,14 @@
 //   open v4|v6 PMTU                      -> gid= mtu=           before all else, and again while there is no queue
 //   pair;
 //                                        PMTU in bytes
-//   qp ID rc|ud [memory=BYTES]           -> qpn= psn= gid= rkey= va= bytes= qkey=     (memory: 1 MiB)
+//   qp ID rc|uc|ud [memory=BYTES]        -> qpn= psn= gid= rkey= va= bytes= qkey=     (memory: 1 MiB)
 //   info ID                              -> the same again
-//   connect ID gid= qpn= psn= [timeout= retries= rnr_retries= rnr_timer= reads=]      RC: to RTS with that remote side
-//   connect ID                                                                        UD: to RTS
-//   fill ID OFFSET BYTES SEED            -> crc32=              pattern.hpp
-//   crc ID OFFSET BYTES                  -> crc32=
-//   peek ID OFFSET                       -> value=              8 bytes, as the CPU reads them
-//   poke ID OFFSET VALUE
-//   post ID send|send_imm|write|write_imm|read|fetch_add|cmp_swap wr=N at=OFFSET bytes=N [va= rkey=] [imm=] [add=]
-//           [compare= swap=] [gid= qpn= qkey=] [sges=N] [unsignaled=1] [fence=1] [seed=N]
+//   connect ID gid= qpn= psn= [timeout= retries= rnr_retries= rnr_timer= reads=]      RC, UC: to RTS with that remote
+//   side connect ID                                                                        UD: to RTS fill ID OFFSET
+//   BYTES SEED            -> crc32=              pattern.hpp crc ID OFFSET BYTES                  -> crc32= peek ID
+//   OFFSET                       -> value=              8 bytes, as the CPU reads them poke ID OFFSET VALUE post ID
+//   send|send_imm|send_inval|write|write_imm|read|fetch_add|cmp_swap wr=N at=OFFSET bytes=N [va= rkey=] [imm=]
+//           [add=] [compare= swap=] [gid= qpn= qkey=] [sges=N] [unsignaled=1] [fence=1] [seed=N]
 //                                        the last: fill() first. gid, qpn and qkey: where a UD send goes
 //   receive ID wr=N at=OFFSET bytes=N    UD: 40 bytes of GRH come first, and count in bytes
 //   wait ID MILLISECONDS                 -> one completion: wr= status= text= op= bytes= imm= src_qp= | none=1
@@ -109,9 +107,10 @@ class Peer {
     STRAIT_TRY(const std::uint64_t id, words.number(1));
     if (queues_.contains(id)) return fail(Code::invalid, "there is a queue pair {} already", id);
     const std::string_view type = words.word(2);
-    if (type != "rc" && type != "ud") return fail(Code::invalid, "rc or ud, not '{}'", type);
+    const std::map<std::string_view, ibv_qp_type> types = {{"rc", IBV_QPT_RC}, {"uc", IBV_QPT_UC}, {"ud", IBV_QPT_UD}};
+    if (!types.contains(type)) return fail(Code::invalid, "rc, uc or ud, not '{}'", type);
     STRAIT_TRY(const std::uint64_t memory, words.number("memory", 1 << 20));
-    STRAIT_TRY(auto queue, Queue::make(*port_, type == "rc" ? IBV_QPT_RC : IBV_QPT_UD, memory));
+    STRAIT_TRY(auto queue, Queue::make(*port_, types.at(type), memory));
     queues_.emplace(id, std::move(queue));
     return info(words);
   }
@@ -170,6 +169,7 @@ class Peer {
   Answer post(const Words& words) {
     static const std::map<std::string_view, ibv_wr_opcode> opcodes = {{"send", IBV_WR_SEND},
                                                                       {"send_imm", IBV_WR_SEND_WITH_IMM},
+                                                                      {"send_inval", IBV_WR_SEND_WITH_INV},
                                                                       {"write", IBV_WR_RDMA_WRITE},
                                                                       {"write_imm", IBV_WR_RDMA_WRITE_WITH_IMM},
                                                                       {"read", IBV_WR_RDMA_READ},

@@ -22,7 +22,7 @@ std::uint64_t write_slowly(Pair& pair, const Wqe& wqe, std::int64_t slowness_ns)
 }
 
 TEST(Resend, ASlowPeerIsNotSentEverythingTwice) {
-  Pair pair(PairConfig(Over::packets));
+  Pair pair(PairConfig{Over::packets});
   std::vector<std::byte> from(8), to(8);
   const Wqe wqe{.opcode = m::Opcode::rdma_write,
                 .raddr = address_of(to.data()),
@@ -36,7 +36,7 @@ TEST(Resend, ASlowPeerIsNotSentEverythingTwice) {
 }
 
 TEST(Resend, WhatIsLostIsSentAgainSoon) {
-  Pair pair(PairConfig(Over::packets));
+  Pair pair(PairConfig{Over::packets});
   std::vector<std::byte> from(8), to(8);
   const Wqe wqe{.opcode = m::Opcode::rdma_write,
                 .raddr = address_of(to.data()),
