@@ -65,7 +65,7 @@ constexpr std::array kTable = {
     OptionRow{"connect_deadline", "5s", duration, "Deadline of connections that are given none.", nullptr, false, 1},
     OptionRow{"ack_timeout", "500ms", duration, "How long a NIC waits for an acknowledgement before it tries again.",
               nullptr, false, 1'000},
-    OptionRow{"retries", "3", integer, "How often a NIC tries again when no acknowledgement comes.", nullptr, false, 0,
+    OptionRow{"retries", "7", integer, "How often a NIC tries again when no acknowledgement comes.", nullptr, false, 0,
               7},
     OptionRow{"rnr_retries", "7", integer,
               "How often a NIC tries again when the peer has posted no receive; 7: for ever.", nullptr, false, 0, 7},

@@ -14,3 +14,8 @@
   auto name##_result = (expression);                             \
   ASSERT_TRUE(name##_result) << name##_result.error().explain(); \
   const auto name = *name##_result
+// The same for what can only be moved, or will be changed.
+#define ASSERT_GOT_MOVED(name, expression)                       \
+  auto name##_result = (expression);                             \
+  ASSERT_TRUE(name##_result) << name##_result.error().explain(); \
+  auto name = std::move(*name##_result)

@@ -21,7 +21,7 @@
 namespace strait::lab {
 
 enum class Family { v4, v6 };
-enum class QueueKind { rc, ud };
+enum class QueueKind { rc, uc, ud };
 using Gid = std::array<std::uint8_t, 16>;
 
 [[nodiscard]] inline std::string gid_text(const Gid& gid) {
@@ -50,7 +50,7 @@ struct RxeRemote {
 };
 
 struct RxeWork {
-  std::string op = "send";  // send, send_imm, write, write_imm, read, fetch_add, cmp_swap
+  std::string op = "send";  // send, send_imm, send_inval (of rkey), write, write_imm, read, fetch_add, cmp_swap
   std::uint64_t wr = 1;
   std::uint64_t at = 0;
   std::uint32_t bytes = 0;
@@ -89,8 +89,11 @@ class RxeClient {
   [[nodiscard]] Result<RxeQueue> make(QueueKind kind, std::uint64_t memory_bytes = 1 << 20) {
     RxeQueue queue;
     queue.id = ++last_id_;
-    STRAIT_TRY(const Words said,
-               ask(fmt::format("qp {} {} memory={}", queue.id, kind == QueueKind::rc ? "rc" : "ud", memory_bytes)));
+    STRAIT_TRY(const Words said, ask(fmt::format("qp {} {} memory={}", queue.id,
+                                                 kind == QueueKind::rc   ? "rc"
+                                                 : kind == QueueKind::uc ? "uc"
+                                                                         : "ud",
+                                                 memory_bytes)));
     STRAIT_TRY(queue.gid, gid_of(said));
     STRAIT_TRY(queue.qpn, number32(said, "qpn"));
     STRAIT_TRY(queue.psn, number32(said, "psn"));

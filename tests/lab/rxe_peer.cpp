@@ -7,17 +7,17 @@
 // "error SENTENCE", in order. ID is a number that the test chooses for a queue pair. Values are decimal or 0x
 // hexadecimal; a GID is 32 hexadecimal digits, ::ffff:a.b.c.d for IPv4. Offsets count in the queue pair's own memory.
 //
-//   open v4|v6 PMTU                      -> gid= mtu=           once, before all else; PMTU in bytes
-//   qp ID rc|ud [memory=BYTES]           -> qpn= psn= gid= rkey= va= bytes= qkey=     (memory: 1 MiB)
+//   open v4|v6 PMTU                      -> gid= mtu=           before all else, and again while there is no queue
+//   pair;
+//                                        PMTU in bytes
+//   qp ID rc|uc|ud [memory=BYTES]        -> qpn= psn= gid= rkey= va= bytes= qkey=     (memory: 1 MiB)
 //   info ID                              -> the same again
-//   connect ID gid= qpn= psn= [timeout= retries= rnr_retries= rnr_timer= reads=]      RC: to RTS with that remote side
-//   connect ID                                                                        UD: to RTS
-//   fill ID OFFSET BYTES SEED            -> crc32=              pattern.hpp
-//   crc ID OFFSET BYTES                  -> crc32=
-//   peek ID OFFSET                       -> value=              8 bytes, as the CPU reads them
-//   poke ID OFFSET VALUE
-//   post ID send|send_imm|write|write_imm|read|fetch_add|cmp_swap wr=N at=OFFSET bytes=N [va= rkey=] [imm=] [add=]
-//           [compare= swap=] [gid= qpn= qkey=] [sges=N] [unsignaled=1] [fence=1] [seed=N]
+//   connect ID gid= qpn= psn= [timeout= retries= rnr_retries= rnr_timer= reads=]      RC, UC: to RTS with that remote
+//   side connect ID                                                                        UD: to RTS fill ID OFFSET
+//   BYTES SEED            -> crc32=              pattern.hpp crc ID OFFSET BYTES                  -> crc32= peek ID
+//   OFFSET                       -> value=              8 bytes, as the CPU reads them poke ID OFFSET VALUE post ID
+//   send|send_imm|send_inval|write|write_imm|read|fetch_add|cmp_swap wr=N at=OFFSET bytes=N [va= rkey=] [imm=]
+//           [add=] [compare= swap=] [gid= qpn= qkey=] [sges=N] [unsignaled=1] [fence=1] [seed=N]
 //                                        the last: fill() first. gid, qpn and qkey: where a UD send goes
 //   receive ID wr=N at=OFFSET bytes=N    UD: 40 bytes of GRH come first, and count in bytes
 //   wait ID MILLISECONDS                 -> one completion: wr= status= text= op= bytes= imm= src_qp= | none=1
@@ -93,12 +93,12 @@ class Peer {
 
  private:
   Answer open(const Words& words) {
-    if (port_) return fail(Code::invalid, "it is open already");
+    if (!queues_.empty()) return fail(Code::invalid, "there are queue pairs of what is open now");
     const std::string_view family = words.word(1);
     if (family != "v4" && family != "v6") return fail(Code::invalid, "open v4 or v6, not '{}'", family);
     STRAIT_TRY(const std::uint64_t pmtu, words.number(2));
     STRAIT_TRY(Port port, Port::open(device_, family == "v6", static_cast<std::uint32_t>(pmtu)));
-    port_.emplace(std::move(port));
+    port_.emplace(std::move(port));  // the one before goes
     return fmt::format("gid={} mtu={}", gid_text(port_->gid), pmtu);
   }
 
@@ -107,9 +107,10 @@ class Peer {
     STRAIT_TRY(const std::uint64_t id, words.number(1));
     if (queues_.contains(id)) return fail(Code::invalid, "there is a queue pair {} already", id);
     const std::string_view type = words.word(2);
-    if (type != "rc" && type != "ud") return fail(Code::invalid, "rc or ud, not '{}'", type);
+    const std::map<std::string_view, ibv_qp_type> types = {{"rc", IBV_QPT_RC}, {"uc", IBV_QPT_UC}, {"ud", IBV_QPT_UD}};
+    if (!types.contains(type)) return fail(Code::invalid, "rc, uc or ud, not '{}'", type);
     STRAIT_TRY(const std::uint64_t memory, words.number("memory", 1 << 20));
-    STRAIT_TRY(auto queue, Queue::make(*port_, type == "rc" ? IBV_QPT_RC : IBV_QPT_UD, memory));
+    STRAIT_TRY(auto queue, Queue::make(*port_, types.at(type), memory));
     queues_.emplace(id, std::move(queue));
     return info(words);
   }
@@ -168,6 +169,7 @@ class Peer {
   Answer post(const Words& words) {
     static const std::map<std::string_view, ibv_wr_opcode> opcodes = {{"send", IBV_WR_SEND},
                                                                       {"send_imm", IBV_WR_SEND_WITH_IMM},
+                                                                      {"send_inval", IBV_WR_SEND_WITH_INV},
                                                                       {"write", IBV_WR_RDMA_WRITE},
                                                                       {"write_imm", IBV_WR_RDMA_WRITE_WITH_IMM},
                                                                       {"read", IBV_WR_RDMA_READ},

@@ -119,18 +119,20 @@ Status Queue::connect(const Remote& remote, const Timing& timing) {
     attributes.path_mtu = port_.pmtu;
     attributes.dest_qp_num = remote.qpn;
     attributes.rq_psn = remote.psn;
+    attributes.ah_attr = way_to(port_, remote.gid);
+    mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  }
+  if (reliable()) {
     attributes.max_dest_rd_atomic = timing.reads;
     attributes.min_rnr_timer = timing.rnr_timer;
-    attributes.ah_attr = way_to(port_, remote.gid);
-    mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-            IBV_QP_MIN_RNR_TIMER;
+    mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   }
   if (const int error = ibv_modify_qp(qp_.get(), &attributes, mask); error != 0) return fail_errno(error, "to RTR");
   attributes = {};
   attributes.qp_state = IBV_QPS_RTS;
   attributes.sq_psn = psn_;
   mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-  if (!datagram()) {
+  if (reliable()) {
     attributes.timeout = timing.timeout;
     attributes.retry_cnt = timing.retries;
     attributes.rnr_retry = timing.rnr_retries;
@@ -169,6 +171,7 @@ Status Queue::post(const Work& work) {
   if (work.signaled) request.send_flags |= IBV_SEND_SIGNALED;
   if (work.fence) request.send_flags |= IBV_SEND_FENCE;
   request.imm_data = htonl(work.immediate);
+  if (work.opcode == IBV_WR_SEND_WITH_INV) request.invalidate_rkey = work.rkey;
   if (work.to) {
     ibv_ah_attr way = way_to(port_, work.to->gid);
     addresses_.emplace_back(ibv_create_ah(port_.domain.get(), &way));

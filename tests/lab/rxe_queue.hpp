@@ -90,6 +90,7 @@ class Queue {
   [[nodiscard]] std::uint32_t psn() const { return psn_; }
   [[nodiscard]] std::uint32_t rkey() const { return region_->rkey; }
   [[nodiscard]] bool datagram() const { return type_ == IBV_QPT_UD; }
+  [[nodiscard]] bool reliable() const { return type_ == IBV_QPT_RC; }
   [[nodiscard]] Result<std::string> state() const;
 
  private:

@@ -18,8 +18,6 @@ constexpr std::size_t kMostWaiting = 4096;
 constexpr int kBurst = 64;  // packets of one queue pair before the next has its turn
 constexpr std::size_t kQueuesPerPass = 64;
 constexpr std::uint32_t kWindowBytes = 256 * 1024;  // what an ordinary socket buffer holds
-constexpr std::int64_t kFirstResendNs = 1'000'000;
-constexpr std::int64_t kLongestResendNs = 100'000'000;
 constexpr std::int64_t kCnpPeriodNs = 50'000;
 }  // namespace
 

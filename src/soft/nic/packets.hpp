@@ -100,6 +100,10 @@ struct PacketState {
   std::int64_t resend_at_ns = 0;  // 0: the timer has not looked yet
   std::int64_t resend_after_ns = 0;
   std::int64_t retry_at_ns = 0;
+  std::uint32_t timed_psn = 0;     // a packet sent once whose acknowledgement is awaited
+  std::int64_t timed_at_ns = 0;    // 0: none
+  std::int64_t round_trip_ns = 0;  // smoothed; 0: none was measured yet
+  std::int64_t round_trip_varies_ns = 0;
 
   // Responder
   std::uint32_t epsn = 0;
@@ -170,6 +174,8 @@ class Packets final : public roce::Sink {
  private:
   friend struct PacketsTestPeer;
   static constexpr std::uint64_t kNoWqe = ~std::uint64_t{0};
+  static constexpr std::int64_t kFirstResendNs = 1'000'000;
+  static constexpr std::int64_t kLongestResendNs = 100'000'000;
 
   // packets.cpp
   void list(QueuePair& qp);
@@ -202,6 +208,8 @@ class Packets final : public roce::Sink {
   void seek(QueuePair& qp, std::uint32_t psn);
   void acknowledge(QueuePair& qp, std::uint32_t end_psn);
   void retry(QueuePair& qp, std::uint32_t psn);
+  static void time_packet(PacketState& state, std::uint32_t psn, bool again);
+  static void measure_round_trip(PacketState& state);
   void on_ack(QueuePair& qp, const roce::Packet& packet);
   void on_nak(QueuePair& qp, const roce::Packet& packet);
   void on_response(QueuePair& qp, const roce::Packet& packet);

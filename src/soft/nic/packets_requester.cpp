@@ -2,6 +2,7 @@
 // The requester on packets: work requests are cut into packets, acknowledgements and responses become completions, and
 // what was lost is sent again from the oldest packet nobody has acknowledged (go-back-N).
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "soft/nic/engine.hpp"
@@ -17,7 +18,6 @@ constexpr std::uint32_t kLocalWrite = STRAIT_NIC_LOCAL_WRITE;
 constexpr std::uint32_t kMostPsns = 1u << 22;  // on their way at once: well inside the half circle that can be compared
 constexpr std::uint32_t kSmallestWindow = 4;
 constexpr std::uint32_t kLargestWindow = 1024;
-constexpr std::int64_t kFirstResendNs = 1'000'000;
 
 bool is_read(m::Opcode opcode) {
   return opcode == m::Opcode::rdma_read;
@@ -83,7 +83,9 @@ int Packets::transmit(QueuePair& qp, int budget) {
     if (!send_one(qp) || qp.state != QpState::ready || record.fault != m::Syndrome::none) break;
     ++sent;
     const std::uint32_t next = asks ? r::psn_add(range.first, range.count) : r::psn_add(psn, 1);
-    if (r::psn_diff(psn, s.sent_end) < 0) ++counts_.packets_resent;
+    const bool again = r::psn_diff(psn, s.sent_end) < 0;
+    counts_.packets_resent += again ? 1 : 0;
+    time_packet(s, psn, again);
     if (r::psn_diff(next, s.sent_end) > 0) s.sent_end = next;
     ++s.cursor_packet;
     if (asks || s.cursor_packet >= range.count) {
@@ -291,7 +293,7 @@ void Packets::acknowledge(QueuePair& qp, std::uint32_t end_psn) {
     s.rnr_used = 0;
     s.retrying = false;
     s.resend_at_ns = 0;
-    s.resend_after_ns = kFirstResendNs;
+    if (s.timed_at_ns != 0 && r::psn_diff(reached, s.timed_psn) > 0) measure_round_trip(s);
   }
   const std::uint64_t before = qp.seq_done;
   engine_.advance(qp);
@@ -318,6 +320,33 @@ void Packets::retry(QueuePair& qp, std::uint32_t psn) {
   slow_down(s);
   seek(qp, psn);
   list(qp);
+}
+
+// One packet at a time is timed. An acknowledgement of what was sent twice does not say which of the two it means;
+// until one does, the resend timer stays as long as its last doublings made it (Karn's rule).
+void Packets::time_packet(PacketState& state, std::uint32_t psn, bool again) {
+  if (again) {
+    state.timed_at_ns = 0;
+  } else if (state.timed_at_ns == 0) {
+    state.timed_psn = psn;
+    state.timed_at_ns = sys::now_ns();
+  }
+}
+
+// A peer that takes longer than the shortest resend timer must not be sent everything twice.
+void Packets::measure_round_trip(PacketState& state) {
+  const std::int64_t sample = sys::now_ns() - state.timed_at_ns;
+  state.timed_at_ns = 0;
+  if (state.round_trip_ns == 0) {
+    state.round_trip_ns = sample;
+    state.round_trip_varies_ns = sample / 2;
+  } else {
+    const std::int64_t off = sample - state.round_trip_ns;
+    state.round_trip_varies_ns += (std::abs(off) - state.round_trip_varies_ns) / 4;
+    state.round_trip_ns += off / 8;
+  }
+  state.resend_after_ns =
+      std::clamp(state.round_trip_ns + 4 * state.round_trip_varies_ns, kFirstResendNs, kLongestResendNs);
 }
 
 void Packets::slow_down(PacketState& state) {
