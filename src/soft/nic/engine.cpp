@@ -8,6 +8,7 @@
 
 #include "sys/mapping.hpp"
 #include "sys/process.hpp"
+#include "sys/report.hpp"
 
 namespace strait::soft::nic {
 namespace m = wire::mlx5;
@@ -48,12 +49,17 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineConfig& config) {
   engine->next_timer_ns_ = INT64_MAX;
   engine->qps_.resize(1);  // queue pair 0 does not exist
   engine->qp_generation_.resize(1);
+  if (config.strict && !config.strict->report.empty()) STRAIT_CHECK(sys::check_report_file(config.strict->report));
   if (config.strict) engine->strict_ = std::make_unique<Strict>(config.name, *config.strict);
   if (!config.packet_address.empty()) STRAIT_CHECK(engine->open_port());
   return engine;
 }
 
 Engine::~Engine() {
+  while (!active_.empty() && strict_) {  // whoever closes the NIC with queue pairs on it gets the memory back
+    abandon_landing(*active_.back());
+    active_.pop_back();
+  }
   // In a child of fork the doorbell page was never there: its addresses may belong to somebody else by now.
   if (mark_.in_child()) doorbells_.release();
 }
@@ -101,7 +107,7 @@ Status Engine::deregister_memory(std::uint32_t key) {
       if (strict_) {
         for (QueuePair* qp : active_) {
           if (qp->landing && qp->landing->shadow.key == key && qp->landing->guarded != nullptr) {
-            Strict::unguard(qp->landing->guarded, qp->landing->bytes.size());
+            strict_->unguard(qp->landing->guarded, qp->landing->bytes.size());
             qp->landing->guarded = nullptr;
           }
         }
@@ -451,7 +457,7 @@ EngineCounts Engine::counts() {
 std::string Engine::counters_text() {
   const std::scoped_lock lock(mutex_);
   const EngineCounts& c = counts_;
-  return fmt::format(
+  std::string text = fmt::format(
       "passes={},doorbells={},work_requests={},completions={},error_completions={},flushed={},messages_sent={},"
       "messages_received={},acks_sent={},acks_carried={},bytes_landed={},bytes_read={},cross_copies={},mapped_copies={}"
       ",atomics={},"
@@ -461,6 +467,16 @@ std::string Engine::counters_text() {
       c.messages_received, c.acks_sent, c.acks_carried, c.bytes_landed, c.bytes_read, c.cross_copies, c.mapped_copies,
       c.atomics, c.naks_sent, c.rnr_sent, c.rnr_resent, c.out_of_sequence, c.no_queue, c.garbage, c.timeouts,
       c.links_opened, c.links_lost, c.wakeups, c.completion_overruns, memory_.live(), active_.size(), links_.size());
+  if (strict_) strict_->collect();
+  if (strict_) text += fmt::format(",strict_findings={}", strict_->causes());
+  return text;
+}
+
+std::uint64_t Engine::findings(Rule rule) {
+  const std::scoped_lock lock(mutex_);
+  if (!strict_) return 0;
+  strict_->collect();
+  return strict_->causes(rule);
 }
 
 }  // namespace strait::soft::nic
