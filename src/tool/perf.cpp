@@ -172,6 +172,9 @@ void add_running(CLI::App& command, Arguments& arguments) {
       ->type_name("ADDRESS");
   command.add_flag("--once", options.once, "Server: end after the first client.");
   command.add_flag("--spawn", options.spawn, "Start the server too, as a second process on this machine.");
+  command.add_flag("--strict", options.strict,
+                   "The software NIC checks how it is used: --set strict=1. Not for measuring. Anything found is "
+                   "reported, and makes the exit status 66.");
   command.add_flag("--json", options.json, "One JSON object (client), one a line (server).");
   add_settings(command, arguments.pairs);
 }
@@ -183,6 +186,10 @@ int run_perf(Arguments& arguments) {
   options.duration_ns = parse_duration_ns(arguments.duration).value();
   options.deadline_ns = parse_duration_ns(arguments.deadline).value();
   options.settings = parse_settings(arguments.pairs);
+  if (options.strict) {
+    std::erase_if(options.settings, [](const auto& pair) { return pair.first == "strict"; });
+    options.settings.emplace_back("strict", "1");
+  }
   if (options.spawn || !options.server.empty()) return run_perf_client(options);
   return run_perf_server(options);
 }
@@ -241,6 +248,17 @@ Result<Node> open_perf_node(const PerfOptions& options, bool server) {
     return fail(Code::unsupported, "--cpu {}: this process may use {} CPUs, counted from 0", cpu, sys::usable_cpus());
   }
   return opened;
+}
+
+std::optional<std::uint64_t> strict_findings(const Json& info) {
+  std::optional<std::uint64_t> found;
+  if (!info.is_object()) return found;
+  for (const Json& nic : info.value("nics", Json::array())) {
+    const Json counters = nic.value("counters", Json::object());
+    if (counters.contains("strict_findings"))
+      found = found.value_or(0) + counters.value("strict_findings", std::uint64_t{0});
+  }
+  return found;
 }
 
 bool runs_on_software(const Json& info) {

@@ -135,12 +135,14 @@ void PerfReport::failed(const Error& error) {
 }
 
 bool PerfReport::finish() {
-  document_["ok"] = all_verified_;
+  document_["ok"] = all_verified_ && findings() == 0;
+  if (findings_) document_["strict_findings"] = *findings_;
   if (options_.json) {
     fmt::print("{}\n", document_.dump(2));
   } else {
     fmt::print("\n  {}\n", all_verified_ ? "data verified after every line, outside the timed part"
                                          : tinted("data was WRONG", Tint::bad));
+    if (findings_) fmt::print("  strict: {} finding{}\n", *findings_, *findings_ == 1 ? "" : "s");
   }
   return all_verified_;
 }

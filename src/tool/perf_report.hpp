@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ class PerfReport {
   [[nodiscard]] std::function<void(std::uint64_t, double)> ticker(const TestRow& test, std::uint64_t bytes);
   void add(const TestRow& test, const Measured& measured);
   void failed(const Error& error);
+  // What strict NICs of both sides found; none: nobody looked.
+  void checked(std::optional<std::uint64_t> findings) { findings_ = findings; }
+  [[nodiscard]] std::uint64_t findings() const { return findings_.value_or(0); }
   // Prints what JSON there is. True when everything was verified.
   [[nodiscard]] bool finish();
 
@@ -27,6 +31,7 @@ class PerfReport {
   bool software_;
   bool drawn_ = false;
   bool all_verified_ = true;
+  std::optional<std::uint64_t> findings_;
   Json document_;
 };
 

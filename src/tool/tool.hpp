@@ -13,7 +13,7 @@
 
 namespace strait::tool {
 
-enum Exit : int { kDone = 0, kFailed = 1, kWrongUse = 2, kNotPossible = 3 };
+enum Exit : int { kDone = 0, kFailed = 1, kWrongUse = 2, kNotPossible = 3, kFindings = 66 };
 
 // What the parsed command line asks for; the sub-command that was named puts itself here.
 using Run = std::function<int()>;
