@@ -16,6 +16,6 @@ int main() {
   while (nodes.look(nodes.kBytes - 1) == 0) nodes.owner.poll();  // "the last one closes the door"
 #endif
   std::puts("the data is here");
-  while (!put.test()) nodes.owner.poll();
+  nodes.wait(put);
   std::puts(nodes.arrived() ? "all bytes are right" : "bytes are missing");
 }

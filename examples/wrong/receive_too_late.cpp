@@ -19,5 +19,5 @@ int main() {
 #endif
   const auto got = receive.wait(wrong::kPatience).value();
   std::printf("a message of %llu bytes\n", static_cast<unsigned long long>(got.bytes));
-  while (!send.test()) nodes.owner.poll();
+  nodes.wait(send);
 }

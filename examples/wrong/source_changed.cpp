@@ -7,14 +7,14 @@
 #include "two_nodes.hpp"
 
 int main() {
-  wrong::TwoNodes nodes("thread", "caller");
+  wrong::TwoNodes nodes("caller", "caller");
   auto put = nodes.to_owner.put(nodes.from.all(), nodes.there.at(0));
 #ifdef FIXED
-  put.wait(wrong::kPatience).value();  // complete: the source is ours again
+  nodes.wait(put);  // complete: the source is ours again
   std::memset(nodes.source.data(), 2, nodes.kBytes);
 #else
   std::memset(nodes.source.data(), 2, nodes.kBytes);  // "it is posted, so it is sent"
-  put.wait(wrong::kPatience).value();
+  nodes.wait(put);
 #endif
   std::puts("one message is across, the next one is prepared");
 }

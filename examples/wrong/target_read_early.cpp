@@ -16,5 +16,5 @@ int main() {
   nodes.into.signal(0).wait_until_at_least(1, wrong::kPatience).value();
 #endif
   std::puts(nodes.arrived() ? "all bytes are here" : "bytes are missing");
-  put.wait(wrong::kPatience).value();
+  nodes.wait(put);
 }

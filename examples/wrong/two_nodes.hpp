@@ -33,6 +33,15 @@ struct TwoNodes {
     std::memset(source.data(), 1, kBytes);
     std::memset(target.data(), 0, kBytes);
   }
+  // As put.wait() does, for a Node that has to be polled meanwhile.
+  void wait(strait::Operation& operation) {
+    for (;;) {
+      const auto done = operation.test();
+      if (done) return;
+      if (done.error().code != strait::Code::again) return (void)done.value();  // throws
+      owner.poll();
+    }
+  }
   // A byte of the target that another thread or the NIC may be writing.
   [[nodiscard]] unsigned char look(std::size_t at) const {
     return __atomic_load_n(static_cast<unsigned char*>(target.data()) + at, __ATOMIC_ACQUIRE);

@@ -37,6 +37,7 @@ Registration* Engine::stage(QueuePair& qp, Registration* real, std::uint64_t rad
 bool Engine::land_later(QueuePair& qp) {
   if (!qp.landing) return false;
   qp.landing->waiting = true;
+  qp.landing->since_pass = counts_.passes;
   qp.landing->due_pass = counts_.passes + strict_->lateness();
   qp.landing->due_ns = sys::now_ns() + kLatestNs;
   landing_.push_back(&qp);
@@ -74,7 +75,9 @@ int Engine::finish_landings() {
   const std::int64_t now = landing_.empty() ? 0 : sys::now_ns();
   for (std::size_t i = 0; i < landing_.size();) {
     QueuePair& qp = *landing_[i];
-    if (counts_.passes < qp.landing->due_pass && now < qp.landing->due_ns) {
+    // Not in the pass in which it came, however long that took: who polls gets to look at it in between.
+    if (counts_.passes == qp.landing->since_pass ||
+        (counts_.passes < qp.landing->due_pass && now < qp.landing->due_ns)) {
       ++i;
       continue;
     }
