@@ -36,7 +36,7 @@ struct TwoNodes {
   // As put.wait() does, for a Node that has to be polled meanwhile.
   void wait(strait::Operation& operation) {
     for (;;) {
-      const auto done = operation.test();
+      auto done = operation.test();
       if (done) return;
       if (done.error().code != strait::Code::again) return (void)done.value();  // throws
       owner.poll();

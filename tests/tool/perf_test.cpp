@@ -79,9 +79,9 @@ TEST(Perf, IsCleanUnderStrict) {
     EXPECT_NE(text.out.find("  strict: 0 findings\n"), std::string::npos) << text.out;
     EXPECT_EQ(text.err, "");
   }
-  const Outcome json = strait({"perf", "--spawn", "--strict", "--test", "put_lat", "--iterations", "10", "--json"});
-  EXPECT_EQ(json.status, 0) << json.err;
-  EXPECT_EQ(result_of(json).value("strict_findings", -1), 0);
+  const Outcome object = strait({"perf", "--spawn", "--strict", "--test", "put_lat", "--iterations", "10", "--json"});
+  EXPECT_EQ(object.status, 0) << object.err;
+  EXPECT_EQ(result_of(object).value("strict_findings", -1), 0);
 }
 
 TEST(Perf, WithoutStrictNobodySaysSo) {

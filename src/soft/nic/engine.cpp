@@ -56,7 +56,8 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineConfig& config) {
 }
 
 Engine::~Engine() {
-  while (!active_.empty() && strict_) {  // whoever closes the NIC with queue pairs on it gets the memory back
+  // Whoever closes the NIC with queue pairs on it gets the memory back.
+  while (!active_.empty() && strict_ && !mark_.in_child()) {
     abandon_landing(*active_.back());
     active_.pop_back();
   }
