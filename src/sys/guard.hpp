@@ -12,15 +12,17 @@ struct GuardedRead {
   std::uint64_t address;  // of the guarded range
   std::uint64_t length;
   std::uint64_t offset;  // of the byte that was touched
-  std::uint32_t tag;     // as given to guard_pages()
+  std::uint64_t tag;     // as given to guard_pages()
 };
 
-// Installs the handler, once. Faults that are not ours go to the handler that was there before.
+// Installs the handler, once. Faults that are not ours go to the handler that was there before; without one the process
+// dies of them, as always.
 void catch_guarded_reads();
-// The pages that lie wholly inside the range; nothing when there are none, or too many ranges are guarded at once.
-void guard_pages(std::byte* where, std::uint64_t length, std::uint32_t tag);
-void unguard_pages(std::byte* where, std::uint64_t length);
-// Takes one of the touches noted so far.
-[[nodiscard]] bool take_guarded_read(GuardedRead& out);
+// The pages that lie wholly inside the range; nothing when there are none, when too many ranges are guarded at once, or
+// when the program has put a handler of its own in the place of ours. `owner` is who takes the notes.
+void guard_pages(const void* owner, std::byte* where, std::uint64_t length, std::uint64_t tag);
+void unguard_pages(const void* owner, std::byte* where, std::uint64_t length);
+// Takes one of the touches noted so far for this owner.
+[[nodiscard]] bool take_guarded_read(const void* owner, GuardedRead& out);
 
 }  // namespace strait::sys

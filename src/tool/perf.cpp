@@ -178,6 +178,10 @@ void add_running(Command& command, Arguments& arguments) {
   command.flag("--counters", options.counters, "What this side counted, at the end.");
   command.flag("--once", options.once, "Server: end after the first client.");
   command.flag("--spawn", options.spawn, "Start the server too, as a second process on this machine.");
+  command.flag(
+      "--strict", options.strict,
+      "The software NIC checks how it is used: --set strict=1. Not for measuring. Anything found is reported, and "
+      "makes the exit status 66.");
   command.flag("--json", options.json, "One JSON object (client), one a line (server).");
   add_settings(command, arguments.pairs);
 }
@@ -191,6 +195,7 @@ int run_perf(Arguments& arguments) {
   options.settings = parse_settings(arguments.pairs);
   if (!arguments.carrier.empty()) replace_setting(options.settings, "carrier", arguments.carrier);
   if (!arguments.faults.empty()) replace_setting(options.settings, "faults", arguments.faults);
+  if (options.strict) replace_setting(options.settings, "strict", "1");
   if (options.spawn || !options.server.empty()) return run_perf_client(options);
   return run_perf_server(options);
 }

@@ -54,6 +54,7 @@ struct PerfOptions {
   bool spawn = false;
   bool bits = false;
   bool json = false;
+  bool strict = false;
   Settings settings;
 };
 
@@ -71,5 +72,7 @@ int run_perf_server(const PerfOptions& options);
 int run_perf_client(const PerfOptions& options);
 
 [[nodiscard]] Result<Node> open_perf_node(const PerfOptions& options, bool server);
+// What its strict NICs have found; none when none is strict.
+[[nodiscard]] std::optional<std::uint64_t> strict_findings(const Json& info);
 
 }  // namespace strait::tool

@@ -58,6 +58,8 @@ class Client {
   [[nodiscard]] Result<Measured> run(const TestRow& row, std::uint64_t bytes, PerfReport& report);
   void goodbye() { (void)link_.send(peer_, {{"op", "bye"}}, patience()); }
   [[nodiscard]] std::string path() const { return lane_.path(); }
+  // Of both sides; none when neither is strict.
+  [[nodiscard]] std::optional<std::uint64_t> findings();
 
  private:
   [[nodiscard]] Duration patience() const { return Duration(options_.deadline_ns); }
@@ -72,6 +74,7 @@ class Client {
   std::string server_ticket_;
   Target server_arena_;
   std::optional<Published> published_;
+  std::optional<std::uint64_t> server_findings_;
 };
 
 std::uint64_t largest_size(const PerfOptions& options) {
@@ -148,6 +151,7 @@ Result<Measured> Client::run(const TestRow& row, std::uint64_t bytes, PerfReport
                   options_.window != 0 ? options_.window : row.window, report.ticker(row, bytes)};
   STRAIT_TRY(Timed timed, measure(row.test, bench, goal));
   STRAIT_TRY(const Json verdict, ask({{"op", "end"}, {"operations", timed.operations}}));
+  if (verdict.contains("strict_findings")) server_findings_ = verdict.value("strict_findings", std::uint64_t{0});
   STRAIT_TRY(const auto wrong, verify(node_, arena_, bytes, expected_at_client(row.test, bench.polls_word), kServerSeed,
                                       timed.operations));
 
@@ -155,6 +159,13 @@ Result<Measured> Client::run(const TestRow& row, std::uint64_t bytes, PerfReport
   measured.verified = verdict.value("verified", false) && wrong.empty();
   measured.note = wrong.empty() ? "at the server, " + verdict.value("note", "") : "at the client, " + wrong;
   return measured;
+}
+
+std::optional<std::uint64_t> Client::findings() {
+  const auto info = node_.info();
+  const auto own = info ? strict_findings(Json::parse(*info, nullptr, false)) : std::nullopt;
+  if (!own) return server_findings_;
+  return *own + server_findings_.value_or(0);
 }
 
 Status run_tests(Client& client, const PerfOptions& options, PerfReport& report) {
@@ -167,6 +178,7 @@ Status run_tests(Client& client, const PerfOptions& options, PerfReport& report)
       report.add(*row, measured);
     }
   }
+  report.checked(client.findings());
   client.goodbye();
   return {};
 }
@@ -237,14 +249,15 @@ int run_perf_client(const PerfOptions& options) {
   if (done && child) {
     auto status = child->finish(sys::Deadline::after_ns(options.deadline_ns));
     if (!status) done = Status(status.error());
-    if (status && *status != 0)
+    if (status && *status != 0 && *status != kFindings)
       done = Status(fail(Code::system, "the server that --spawn started ended with status {}", *status));
   }
   if (!done) {
     if (report) report->failed(done.error());
     return complain(done.error());
   }
-  return report->finish() ? kDone : kFailed;
+  if (!report->finish()) return kFailed;
+  return report->findings() == 0 ? kDone : kFindings;
 }
 
 }  // namespace strait::tool

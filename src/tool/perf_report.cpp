@@ -12,6 +12,17 @@
 #include "tool/text.hpp"
 
 namespace strait::tool {
+
+std::optional<std::uint64_t> strict_findings(const Json& info) {
+  std::optional<std::uint64_t> found;
+  if (!info.is_object()) return found;
+  for (const Json& nic : info.value("nics", Json::array())) {
+    const Json counters = nic.value("counters", Json::object());
+    if (counters.contains("strict_findings"))
+      found = found.value_or(0) + counters.value("strict_findings", std::uint64_t{0});
+  }
+  return found;
+}
 namespace {
 
 const char* figure_text(Figure figure) {
@@ -142,12 +153,14 @@ void PerfReport::failed(const Error& error) {
 }
 
 bool PerfReport::finish() {
-  document_["ok"] = all_verified_;
+  document_["ok"] = all_verified_ && findings() == 0;
+  if (findings_) document_["strict_findings"] = *findings_;
   if (options_.json) {
     fmt::print("{}\n", json_pages(document_));
   } else {
     fmt::print("\n  {}\n", all_verified_ ? "data verified after every line, outside the timed part"
                                          : tinted("data was WRONG", Tint::bad));
+    if (findings_) fmt::print("  strict: {} finding{}\n", *findings_, *findings_ == 1 ? "" : "s");
   }
   return all_verified_;
 }

@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,9 @@ class PerfReport {
   void add(const TestRow& test, const Measured& measured);
   void counters(const Json& info);
   void failed(const Error& error);
+  // What strict NICs of both sides found; none: nobody looked.
+  void checked(std::optional<std::uint64_t> findings) { findings_ = findings; }
+  [[nodiscard]] std::uint64_t findings() const { return findings_.value_or(0); }
   // Prints what JSON there is. True when everything was verified.
   [[nodiscard]] bool finish();
 
@@ -29,6 +34,7 @@ class PerfReport {
   bool software_;
   bool drawn_ = false;
   bool all_verified_ = true;
+  std::optional<std::uint64_t> findings_;
   Json document_;
 };
 

@@ -143,7 +143,10 @@ Status Session::run(const Json& request) {
   const Expect expect = expected_at_server(row->test, bench.polls_word);
   STRAIT_TRY(const auto wrong,
              verify(node_, *arena_, bytes, expect, kClientSeed, end.value("operations", std::uint64_t{0})));
-  return link_.send(peer_, {{"verified", wrong.empty()}, {"note", wrong}}, patience());
+  Json verdict{{"verified", wrong.empty()}, {"note", wrong}};
+  STRAIT_TRY(const auto info, node_.info());
+  if (const auto found = strict_findings(Json::parse(info, nullptr, false))) verdict["strict_findings"] = *found;
+  return link_.send(peer_, verdict, patience());
 }
 
 void announce(const Node& node, const PerfOptions& options) {

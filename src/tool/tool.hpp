@@ -11,7 +11,7 @@
 
 namespace strait::tool {
 
-enum Exit : int { kDone = 0, kFailed = 1, kWrongUse = 2, kNotPossible = 3 };
+enum Exit : int { kDone = 0, kFailed = 1, kWrongUse = 2, kNotPossible = 3, kFindings = 66 };
 
 class Command;
 class CommandLine;

@@ -68,6 +68,28 @@ TEST(Perf, TheTableFits80ColumnsAndMarksSoftware) {
   }
 }
 
+TEST(Perf, IsCleanUnderStrict) {
+  for (const char* carrier : {"grant", "roce"}) {
+    const std::string choice = std::string("carrier=") + carrier;
+    const std::vector<std::string> command{"perf",    "--spawn",     "--strict",     "--test", "all",
+                                           "--sizes", "8,4K,100000", "--iterations", "10",     "--warmup",
+                                           "2",       "--set",       choice};
+    const Outcome text = strait(command);
+    EXPECT_EQ(text.status, 0) << carrier << "\n" << text.out << text.err;
+    EXPECT_NE(text.out.find("  strict: 0 findings\n"), std::string::npos) << text.out;
+    EXPECT_EQ(text.err, "");
+  }
+  const Outcome object = strait({"perf", "--spawn", "--strict", "--test", "put_lat", "--iterations", "10", "--json"});
+  EXPECT_EQ(object.status, 0) << object.err;
+  EXPECT_EQ(result_of(object).value("strict_findings", -1), 0);
+}
+
+TEST(Perf, WithoutStrictNobodySaysSo) {
+  const Outcome outcome = strait({"perf", "--spawn", "--test", "put_lat", "--sizes", "8", "--iterations", "10"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("strict"), std::string::npos) << outcome.out;
+}
+
 TEST(Perf, WorksInEveryProgressMode) {
   for (const char* mode : {"caller", "thread", "eventfd"}) {
     const Outcome outcome = strait({"perf", "--spawn", "--test", "put_lat,put_bw,send_lat", "--sizes", "8,4K",

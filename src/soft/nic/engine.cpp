@@ -8,6 +8,7 @@
 
 #include "sys/mapping.hpp"
 #include "sys/process.hpp"
+#include "sys/report.hpp"
 
 namespace strait::soft::nic {
 namespace m = wire::mlx5;
@@ -50,12 +51,18 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineConfig& config) {
   engine->now_ns_ = engine->opened_ns_ = sys::now_ns();
   engine->qps_.resize(1);  // queue pair 0 does not exist
   engine->qp_generation_.resize(1);
+  if (config.strict && !config.strict->report.empty()) STRAIT_CHECK(sys::check_report_file(config.strict->report));
   if (config.strict) engine->strict_ = std::make_unique<Strict>(config.name, *config.strict);
   if (!config.packet_address.empty()) STRAIT_CHECK(engine->open_port());
   return engine;
 }
 
 Engine::~Engine() {
+  // Whoever closes the NIC with queue pairs on it gets the memory back.
+  while (!active_.empty() && strict_ && !mark_.in_child()) {
+    abandon_landing(*active_.back());
+    active_.pop_back();
+  }
   // In a child of fork the doorbell page was never there: its addresses may belong to somebody else by now.
   if (mark_.in_child()) doorbells_.release();
 }
@@ -103,7 +110,7 @@ Status Engine::deregister_memory(std::uint32_t key) {
       if (strict_) {
         for (QueuePair* qp : active_) {
           if (qp->landing && qp->landing->shadow.key == key && qp->landing->guarded != nullptr) {
-            Strict::unguard(qp->landing->guarded, qp->landing->bytes.size());
+            strict_->unguard(qp->landing->guarded, qp->landing->bytes.size());
             qp->landing->guarded = nullptr;
           }
         }
@@ -472,7 +479,16 @@ std::string Engine::counters_text() {
       c.links_opened, c.links_lost, c.wakeups, c.completion_overruns, c.faults_injected, c.damaged, c.resends,
       memory_.live(), active_.size(), links_.size());
   if (packets_) text += packets_->counters_text();
+  if (strict_) strict_->collect();
+  if (strict_) text += fmt::format(",strict_findings={}", strict_->causes());
   return text;
+}
+
+std::uint64_t Engine::findings(Rule rule) {
+  const std::scoped_lock lock(mutex_);
+  if (!strict_) return 0;
+  strict_->collect();
+  return strict_->causes(rule);
 }
 
 }  // namespace strait::soft::nic

@@ -99,6 +99,8 @@ class Engine {
   // Of the port for packets; empty: there is none.
   [[nodiscard]] std::string packet_address() const { return packets_ ? packets_->port().address().text() : ""; }
   [[nodiscard]] std::string counters_text();
+  // Strict: how many causes of this kind were found and reported.
+  [[nodiscard]] std::uint64_t findings(Rule rule);
   [[nodiscard]] EngineCounts counts();
 
  private:
@@ -163,6 +165,13 @@ class Engine {
   int finish_landings();
   [[nodiscard]] bool land_staged(QueuePair& qp, std::uint32_t rkey, std::uint64_t raddr, std::uint32_t length);
   void abandon_landing(QueuePair& qp);
+  void show_last_line(const QueuePair& qp);
+  // What a peer reads while another writes it is its own affair: this side's program does not touch it.
+  void open_guards(std::uint64_t address, std::uint64_t length) {
+    if (strict_) [[unlikely]]
+      open_guards_over(address, length);
+  }
+  void open_guards_over(std::uint64_t address, std::uint64_t length);
 
   // lossy.cpp
   void publish(Link& link, QueuePair* qp, std::uint32_t slots) {
@@ -251,8 +260,16 @@ class Engine {
   }
   void write_receive_completion(QueuePair& qp, const Completion& completion);
   void post_completion(CompletionQueue& cq, const Completion& completion);
+  // A block belongs to its work request until that is complete: after a loss it is read again.
+  void report_overrun(QueuePair& qp, std::uint64_t producer) {
+    const std::uint64_t oldest = qp.seq_done != qp.seq_next ? qp.sent_at(qp.seq_done).index : qp.next;
+    if (producer - oldest <= qp.sq_blocks) return;
+    strict_->found(Rule::send_queue_overrun, qp.qpn, oldest,
+                   fmt::format("it is not complete, and {} blocks were posted from it on; the queue has {}",
+                               producer - oldest, qp.sq_blocks));
+  }
   void report_overrun(const CompletionQueue& cq, std::uint32_t qpn, std::uint64_t wqe) {
-    if (!strict_) return;
+    if (!strict_ || (faults() && faults()->overrun != 0)) return;  // on purpose: not the program's doing
     strict_->found(
         Rule::completion_queue_overrun, qpn, wqe,
         fmt::format("completion queue {} has no free entry, and loses this and all later ones", cq.number()));

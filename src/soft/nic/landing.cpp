@@ -2,13 +2,15 @@
 // Strict: payloads land late. They are collected beside their target; when all is there some passes go by, in which the
 // target's pages cannot be read; then the bytes land, line by line in random order, and only then is anybody told.
 #include "soft/nic/engine.hpp"
+#include "sys/mapping.hpp"
 
 namespace strait::soft::nic {
 namespace m = wire::mlx5;
 
 namespace {
 constexpr std::int64_t kLatestNs = 2'000'000;
-}
+constexpr std::size_t kLine = 64;
+}  // namespace
 
 // Where the bytes of a write go for now; the registration itself when nothing is to be late.
 Registration* Engine::stage(QueuePair& qp, Registration* real, std::uint64_t raddr, std::uint32_t length) {
@@ -26,7 +28,7 @@ Registration* Engine::stage(QueuePair& qp, Registration* real, std::uint64_t rad
   // Only memory that the program reaches by this very address; an accelerator's it cannot read anyway.
   if (reinterpret_cast<std::uint64_t>(real->bytes) == real->address) {
     landing.guarded = real->at(raddr);
-    Strict::guard(landing.guarded, length, qp.qpn);
+    strict_->guard(landing.guarded, length, qp.qpn, qp.packets ? qp.packets->msn : qp.msn_expected);
   }
   return &landing.shadow;
 }
@@ -35,11 +37,36 @@ Registration* Engine::stage(QueuePair& qp, Registration* real, std::uint64_t rad
 bool Engine::land_later(QueuePair& qp) {
   if (!qp.landing) return false;
   qp.landing->waiting = true;
+  qp.landing->since_pass = counts_.passes;
   qp.landing->due_pass = counts_.passes + strict_->lateness();
   qp.landing->due_ns = sys::now_ns() + kLatestNs;
   landing_.push_back(&qp);
   if (qp.link != nullptr) qp.link->paused = true;
+  show_last_line(qp);
   return true;
+}
+
+// Ahead of the rest, where no guard shows who looks at it: who takes it for a sign reads what was there before.
+void Engine::show_last_line(const QueuePair& qp) {
+  const Landing& landing = *qp.landing;
+  const std::size_t n = landing.bytes.size();
+  if (landing.guarded == nullptr || n <= kLine) return;
+  const std::byte* const end = landing.guarded + n;
+  const std::size_t last = (reinterpret_cast<std::uintptr_t>(end) - 1) % kLine + 1;
+  const std::uint64_t page = sys::page_bytes();
+  if (reinterpret_cast<std::uintptr_t>(end) % page < last && n >= page) return;  // perhaps guarded
+  strict_->land(landing.guarded + (n - last), std::span(landing.bytes).last(last));
+}
+
+void Engine::open_guards_over(std::uint64_t address, std::uint64_t length) {
+  for (QueuePair* const qp : active_) {
+    if (!qp->landing || qp->landing->guarded == nullptr) continue;
+    Landing& landing = *qp->landing;
+    const auto begin = reinterpret_cast<std::uint64_t>(landing.guarded);
+    if (address >= begin + landing.bytes.size() || begin >= address + length) continue;
+    strict_->unguard(landing.guarded, landing.bytes.size());
+    landing.guarded = nullptr;
+  }
 }
 
 int Engine::finish_landings() {
@@ -48,7 +75,9 @@ int Engine::finish_landings() {
   const std::int64_t now = landing_.empty() ? 0 : sys::now_ns();
   for (std::size_t i = 0; i < landing_.size();) {
     QueuePair& qp = *landing_[i];
-    if (counts_.passes < qp.landing->due_pass && now < qp.landing->due_ns) {
+    // Not in the pass in which it came, however long that took: who polls gets to look at it in between.
+    if (counts_.passes == qp.landing->since_pass ||
+        (counts_.passes < qp.landing->due_pass && now < qp.landing->due_ns)) {
       ++i;
       continue;
     }
@@ -72,7 +101,7 @@ int Engine::finish_landings() {
 // False: the key was revoked while the bytes waited.
 bool Engine::land_staged(QueuePair& qp, std::uint32_t rkey, std::uint64_t raddr, std::uint32_t length) {
   const std::unique_ptr<Landing> landing = std::move(qp.landing);
-  if (landing->guarded != nullptr) Strict::unguard(landing->guarded, length);
+  if (landing->guarded != nullptr) strict_->unguard(landing->guarded, length);
   strict_->collect();
   KeyFault why = KeyFault::none;
   const Registration* const into = memory_.check(rkey, qp.pd, raddr, length, STRAIT_NIC_REMOTE_WRITE, why);
@@ -83,7 +112,7 @@ bool Engine::land_staged(QueuePair& qp, std::uint32_t rkey, std::uint64_t raddr,
 
 void Engine::abandon_landing(QueuePair& qp) {
   if (!qp.landing) return;
-  if (qp.landing->guarded != nullptr) Strict::unguard(qp.landing->guarded, qp.landing->bytes.size());
+  if (qp.landing->guarded != nullptr) strict_->unguard(qp.landing->guarded, qp.landing->bytes.size());
   if (qp.landing->waiting && qp.link != nullptr) qp.link->paused = false;
   std::erase(landing_, &qp);
   qp.landing.reset();

@@ -101,7 +101,8 @@ void Packets::on_request(QueuePair& qp, const roce::Packet& packet) {
   }
   // [5] A receive to put it in
   if (engine_.strict_ && reliable && needs_receive(shape) && qp.receives_waiting() == 0) {
-    engine_.strict_->found(Rule::receive_too_late, qp.qpn, Strict::kNoWqe, "a message found no receive");
+    engine_.strict_->found(Rule::receive_too_late, qp.qpn, qp.receives_taken,
+                           "a message found no receive: this one was not posted yet");
   }
   if (needs_receive(shape) && (qp.receives_waiting() == 0 || (reliable && engine_.overlooks_receive(qp)))) {
     if (reliable) return not_ready(qp, packet.psn);
@@ -281,6 +282,7 @@ void Packets::on_atomic(QueuePair& qp, const roce::Packet& packet) {
   if (!request.swap) request.compare_mask = 0;
   PacketAnswer answer;
   answer.what = PacketAnswer::What::atomic;
+  engine_.open_guards(packet.va, 8);
   if (!run_atomic(*on, packet.va, request, answer.original))
     return refuse(qp, packet.psn, r::kSyndromeNakRemoteOperation, m::Syndrome::none);
   ++engine_.counts_.atomics;
@@ -434,6 +436,7 @@ bool Packets::send_response(QueuePair& qp, PacketAnswer& answer) {
   headers.msn = answer.msn;
   headers.pad = r::pad_of(n);
   std::size_t bytes = roce::write_headers(headers, out);
+  engine_.open_guards(answer.va + answer.offset, n);
   if (n != 0 && (from == nullptr || !read_bytes(*from, answer.va + answer.offset, out + bytes, n))) {
     answer = PacketAnswer{};
     answer.psn = psn;

@@ -63,6 +63,7 @@ struct Landing {
   Registration shadow;           // takes the bytes in place of the real one
   std::byte* guarded = nullptr;  // where the program would see them
   bool waiting = false;          // all of it is here
+  std::uint64_t since_pass = 0;
   std::uint64_t due_pass = 0;
   std::int64_t due_ns = 0;
 };

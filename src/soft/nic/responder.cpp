@@ -179,8 +179,8 @@ void Engine::on_payload(QueuePair& qp, Link& link, const Slot& message) {
     }
   }
   if (strict_ && needs_receive && qp.receives_waiting() == 0) {
-    strict_->found(Rule::receive_too_late, qp.qpn, Strict::kNoWqe,
-                   fmt::format("a message of {} bytes found no receive", message.length));
+    strict_->found(Rule::receive_too_late, qp.qpn, qp.receives_taken,
+                   fmt::format("a message of {} bytes found no receive: this one was not posted yet", message.length));
   }
   if (needs_receive && (qp.receives_waiting() == 0 || overlooks_receive(qp))) {
     PendingAnswer reply{};
@@ -303,6 +303,7 @@ bool Engine::scatter(QueuePair& qp, const ReceiveWork& receive, std::uint32_t sk
     const std::uint32_t n = std::min(length, piece.length_bytes - skip);
     KeyFault why = KeyFault::none;
     const Registration* place = memory_.check(piece.lkey, qp.pd, piece.address + skip, n, STRAIT_NIC_LOCAL_WRITE, why);
+    if (place == nullptr && strict_) strict_->key_unknown(piece.lkey, qp.qpn, qp.receives_taken);
     if (place == nullptr || !write_bytes(*place, piece.address + skip, from, n)) return false;
     from += n;
     length -= n;
@@ -464,6 +465,7 @@ void Engine::on_read(QueuePair& qp, Link& link, const Slot& message) {
     List far;
     std::size_t n_far = 0;
     const iovec near{from->at(message.raddr), message.length};
+    open_guards(message.raddr, message.length);
     if (!read_list(link, message, entries, n_far)) {
       ++counts_.garbage;
       refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
@@ -522,6 +524,7 @@ void Engine::on_atomic(QueuePair& qp, Link& link, const Slot& message) {
     request.compare_mask = 0;
   }
   std::uint64_t old = 0;
+  open_guards(message.raddr, width);
   if (!run_atomic(*on, message.raddr, request, old)) {
     refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::none);
     return;
@@ -619,6 +622,7 @@ bool Engine::try_answer(Link& link, PendingAnswer& reply) {
       std::memcpy(header.data, told.data, sizeof header.data);
     } else if (n != 0) {
       bool copied = true;
+      open_guards(told.raddr + reply.sent_bytes, n);
       if (in_slot) {
         copied = read_bytes(*from, told.raddr + reply.sent_bytes, header.data, n);
       } else {

@@ -41,14 +41,8 @@ void Engine::read_doorbell(QueuePair& qp) {
   }
   const std::uint64_t outstanding = qp.producer - qp.next;
   if (ahead == 0) return;
-  if (ahead + outstanding > qp.sq_blocks) {  // a jump that cannot be true
-    if (strict_ && qp.state == QpState::ready) {
-      strict_->found(
-          Rule::send_queue_overrun, qp.qpn, qp.next,
-          fmt::format("{} blocks are posted and not executed; the queue has {}", ahead + outstanding, qp.sq_blocks));
-    }
-    return;
-  }
+  if (strict_ && qp.state == QpState::ready) report_overrun(qp, qp.producer + ahead);
+  if (ahead + outstanding > qp.sq_blocks) return;  // a jump that cannot be true
   qp.producer += ahead;
 }
 

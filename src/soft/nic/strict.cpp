@@ -44,6 +44,17 @@ constexpr RuleText kTexts[kRules] = {
      "ask for a completion at least once in every queue length"},
 };
 
+// One aligned word in one piece: a CPU that polls it never sees half of it, as with an ordinary NIC.
+void store_line(std::byte* to, const std::byte* from, std::size_t n) {
+  if (n != 8 || reinterpret_cast<std::uintptr_t>(to) % 8 != 0) {
+    std::memcpy(to, from, n);
+    return;
+  }
+  std::uint64_t word = 0;
+  std::memcpy(&word, from, 8);
+  __atomic_store_n(reinterpret_cast<std::uint64_t*>(to), word, __ATOMIC_RELEASE);
+}
+
 }  // namespace
 
 const char* rule_name(Rule rule) {
@@ -76,22 +87,31 @@ std::uint32_t Strict::lateness() {
   return 1 + static_cast<std::uint32_t>(random() % kLatest);
 }
 
-void Strict::found(Rule rule, std::uint32_t qpn, std::uint64_t wqe, const std::string& what) {
+void Strict::found(Rule rule, std::uint32_t qpn, std::uint64_t wqe, const std::string& what, std::uint64_t message) {
   ++counts_[static_cast<std::size_t>(rule)];
   if (!reported_.emplace(rule, qpn).second) return;
-  const std::string place =
-      wqe == kNoWqe ? fmt::format("queue pair {:#x}", qpn) : fmt::format("queue pair {:#x}, WQE {}", qpn, wqe & 0xffff);
+  std::string place = fmt::format("queue pair {:#x}", qpn);
+  if (wqe != kNone) place += fmt::format(", WQE {}", wqe & 0xffff);
+  if (message != kNone) place += fmt::format(", message {} of its peer", message);
+  const auto number = [](std::uint64_t value, std::uint64_t mask) {
+    return value == kNone ? std::string("null") : std::to_string(value & mask);
+  };
   sys::Report report;
   report.text = fmt::format("strict: process {}, {}, {}: {}\n  {}\n  rule {}; remedy: {}\n", sys::process_id(), nic_,
                             place, rule_text(rule), what, rule_name(rule), rule_remedy(rule));
   report.json = fmt::format(
-      R"({{"process":{},"nic":"{}","queue_pair":{},"wqe":{},"rule":"{}","text":"{}","what":"{}","remedy":"{}"}})",
-      sys::process_id(), nic_, qpn, wqe == kNoWqe ? std::string("null") : std::to_string(wqe & 0xffff), rule_name(rule),
-      rule_text(rule), what, rule_remedy(rule));
+      R"({{"process":{},"nic":{},"queue_pair":{},"wqe":{},"message":{},"rule":"{}","text":{},"what":{},"remedy":{}}})",
+      sys::process_id(), sys::json_string(nic_), qpn, number(wqe, 0xffff), number(message, kNone), rule_name(rule),
+      sys::json_string(rule_text(rule)), sys::json_string(what), sys::json_string(rule_remedy(rule)));
   report.file = config_.report;
   report.exit_code = config_.exit_code;
   report.quiet = config_.quiet;
   sys::deliver(report);
+}
+
+std::uint64_t Strict::causes(Rule rule) const {
+  return static_cast<std::uint64_t>(
+      std::count_if(reported_.begin(), reported_.end(), [&](const auto& each) { return each.first == rule; }));
 }
 
 bool Strict::overlap(const Range& a, const Range& b) {
@@ -189,15 +209,16 @@ void Strict::key_unknown(std::uint32_t key, std::uint32_t qpn, std::uint64_t wqe
         fmt::format("it names the key {:#x} of memory that is not registered any more", key));
 }
 
-void Strict::guard(std::byte* where, std::uint64_t length, std::uint32_t qpn) {
-  sys::guard_pages(where, length, qpn);
+void Strict::guard(std::byte* where, std::uint64_t length, std::uint32_t qpn, std::uint32_t message) {
+  sys::guard_pages(this, where, length, std::uint64_t{message} << 32 | qpn);
 }
 
 void Strict::unguard(std::byte* where, std::uint64_t length) {
-  sys::unguard_pages(where, length);
+  sys::unguard_pages(this, where, length);
 }
 
-// Line by line in random order, the last one early: who looks at it to learn whether all is there learns nothing.
+// Line by line, the last one first and the others in random order: who looks at the last byte to learn whether all is
+// there learns nothing.
 void Strict::land(std::byte* where, std::span<const std::byte> bytes) {
   const std::size_t head =
       std::min<std::size_t>(bytes.size(), (kLine - reinterpret_cast<std::uintptr_t>(where) % kLine) % kLine);
@@ -205,18 +226,20 @@ void Strict::land(std::byte* where, std::span<const std::byte> bytes) {
   if (head != 0) lines.emplace_back(0, head);
   for (std::size_t at = head; at < bytes.size(); at += kLine)
     lines.emplace_back(at, std::min(kLine, bytes.size() - at));
-  for (std::size_t i = lines.size(); i > 1; --i) std::swap(lines[i - 1], lines[random() % i]);
-  for (const auto& [at, n] : lines) std::memcpy(where + at, bytes.data() + at, n);
+  if (lines.size() > 1) std::swap(lines.front(), lines.back());
+  for (std::size_t i = lines.size(); i > 2; --i) std::swap(lines[i - 1], lines[1 + random() % (i - 1)]);
+  for (const auto& [at, n] : lines) store_line(where + at, bytes.data() + at, n);
   __atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 void Strict::collect() {
   sys::GuardedRead seen;
-  while (sys::take_guarded_read(seen)) {
+  while (sys::take_guarded_read(this, seen)) {
     const bool last = seen.offset + kLine >= seen.length;
-    found(last ? Rule::last_byte_polled : Rule::target_read_early, seen.tag, kNoWqe,
-          fmt::format("byte {} of {} at {:#x} was read while the payload was on its way", seen.offset, seen.length,
-                      seen.address));
+    found(last ? Rule::last_byte_polled : Rule::target_read_early, static_cast<std::uint32_t>(seen.tag), kNone,
+          fmt::format("byte {} of {} at {:#x} was touched while the payload was on its way", seen.offset, seen.length,
+                      seen.address),
+          seen.tag >> 32);
   }
 }
 

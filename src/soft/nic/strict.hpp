@@ -7,8 +7,8 @@
 // and as the exit code of the process.
 //
 // While a payload that fills whole pages waits to be landed, those pages cannot be read: a program that looks at them
-// before it was told is caught in the act (SIGSEGV, handled here, after which it goes on). A system call that is given
-// such memory fails with EFAULT instead.
+// before it was told is caught in the act (SIGSEGV, handled in sys/guard, after which it goes on). A system call that
+// is given such memory fails with EFAULT instead.
 #pragma once
 
 #include <cstdint>
@@ -57,9 +57,13 @@ class Strict {
   Strict(const Strict&) = delete;
   Strict& operator=(const Strict&) = delete;
 
-  static constexpr std::uint64_t kNoWqe = ~std::uint64_t{0};
-  void found(Rule rule, std::uint32_t qpn, std::uint64_t wqe, const std::string& what);
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  // `wqe`: of this side's queue pair. `message`: of its peer, counted from 0; where a write has no WQE on this side.
+  void found(Rule rule, std::uint32_t qpn, std::uint64_t wqe, const std::string& what, std::uint64_t message = kNone);
+  // How often, and how many different causes, which is how many were reported.
   [[nodiscard]] std::uint64_t count(Rule rule) const { return counts_[static_cast<std::size_t>(rule)]; }
+  [[nodiscard]] std::uint64_t causes(Rule rule) const;
+  [[nodiscard]] std::uint64_t causes() const { return reported_.size(); }
 
   // Requester: a work request starts (perhaps again, after a loss), and is complete.
   void started(QueuePair& qp, std::uint64_t index, const SendWork& work, MemoryTable& memory);
@@ -71,8 +75,8 @@ class Strict {
   void key_unknown(std::uint32_t key, std::uint32_t qpn, std::uint64_t wqe);
 
   // Landing. `where` must not be looked at until land() was called.
-  static void guard(std::byte* where, std::uint64_t length, std::uint32_t qpn);
-  static void unguard(std::byte* where, std::uint64_t length);
+  void guard(std::byte* where, std::uint64_t length, std::uint32_t qpn, std::uint32_t message);
+  void unguard(std::byte* where, std::uint64_t length);
   void land(std::byte* where, std::span<const std::byte> bytes);
   // How many passes of the engine the next payload waits.
   [[nodiscard]] std::uint32_t lateness();

@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+// The strict NIC, over every carrier: each rule is found where it was broken and reported once, the right program next
+// to it is not, payloads are whole when they are told of, and no page stays guarded.
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "soft/nic/testing.hpp"
+#include "sys/mapping.hpp"
+
+namespace strait::soft::nic::testing {
+namespace {
+
+constexpr std::size_t kBytes = 1 << 16;  // more than one message of the ring, and whole pages
+
+// Whole pages, as programs register them.
+struct Buffer {
+  explicit Buffer(std::size_t n = kBytes)
+      : mapping(sys::map_anonymous(n, sys::Protect::read_write).value()), at(mapping.data()), size(n) {}
+  void fill(unsigned seed) {
+    const auto bytes = pattern(size, seed);
+    std::copy(bytes.begin(), bytes.end(), at);
+  }
+  [[nodiscard]] bool holds(unsigned seed) const {
+    const auto bytes = pattern(size, seed);
+    return std::equal(bytes.begin(), bytes.end(), at);
+  }
+  sys::Mapping mapping;
+  std::byte* at;
+  std::size_t size;
+};
+
+// A file of findings that goes away with the test.
+struct ReportFile {
+  ReportFile() {
+    static int n = 0;
+    path = std::filesystem::temp_directory_path() /
+           ("strait-strict-" + std::to_string(::getpid()) + "-" + std::to_string(n++));
+  }
+  ~ReportFile() { std::filesystem::remove(path); }
+  [[nodiscard]] std::vector<std::string> lines() const {
+    std::vector<std::string> all;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) all.push_back(line);
+    return all;
+  }
+  std::filesystem::path path;
+};
+
+PairConfig strict_over(Over over, const ReportFile& report, const char* faults = nullptr) {
+  PairConfig config(over);
+  config.strict = StrictConfig{.report = report.path, .exit_code = 0, .quiet = true};
+  if (faults != nullptr) config.faults = FaultPlan::parse(faults).value();
+  return config;
+}
+
+class StrictNic : public ::testing::TestWithParam<Over> {
+ protected:
+  void SetUp() override { make(); }
+  void make(std::uint32_t blocks = 64, const char* faults = nullptr) {
+    pair.reset();
+    pair.emplace(strict_over(GetParam(), report, faults), blocks, faults == nullptr ? 0 : 10'000'000);
+    source.fill(1);
+    std::fill_n(target.at, kBytes, std::byte{0});
+    lkey = pair->reg_a(source.at, kBytes);
+    rkey = pair->reg_b(target.at, kBytes);
+  }
+  Wqe write(std::uint32_t n = kBytes, std::uint8_t flags = m::kCompletionAlways) {
+    return {.opcode = m::Opcode::rdma_write,
+            .raddr = address_of(target.at),
+            .rkey = rkey,
+            .data = {{address_of(source.at), n, lkey}},
+            .flags = flags};
+  }
+  Wqe read(std::byte* into, std::uint32_t n, std::uint32_t key, std::uint8_t flags = m::kCompletionAlways) {
+    return {.opcode = m::Opcode::rdma_read,
+            .raddr = address_of(target.at),
+            .rkey = rkey,
+            .data = {{address_of(into), n, key}},
+            .flags = flags};
+  }
+  void connect_too(TestQueue& at_a, TestQueue& at_b) {
+    if (GetParam() == Over::packets) {
+      pair->a->connect_packets(at_a.qpn, pair->path(true, at_b.qpn)).value();
+      pair->b->connect_packets(at_b.qpn, pair->path(false, at_a.qpn)).value();
+      return;
+    }
+    at_a.connect(pair->b->address(), at_b.qpn).value();  // the link is there already: nobody has to answer
+    at_b.connect(pair->a->address(), at_a.qpn).value();
+  }
+  void expect_done(TestQueue& queue) {
+    const auto event = pair->wait(queue);
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->syndrome, m::Syndrome::none);
+  }
+  // Until the write to `target` has been staged at b: its pages are guarded from then on.
+  void drive_until_guarded() {
+    for (int i = 0; i < 100'000; ++i) {
+      pair->a->drive(0);
+      if (staged()) return;
+      pair->b->drive(0);
+      if (staged()) return;
+    }
+    FAIL() << "nothing arrived";
+  }
+  [[nodiscard]] bool staged() const { return !readable(target.at); }
+  // Asked of the kernel, so that nobody is caught.
+  [[nodiscard]] static bool readable(const std::byte* at) {
+    int ends[2];
+    if (::pipe(ends) != 0) return false;
+    const bool yes = ::write(ends[1], at, 1) == 1;
+    ::close(ends[0]);
+    ::close(ends[1]);
+    return yes;
+  }
+  // These and no others were found, and each was written down once.
+  void expect_findings(std::map<Rule, std::uint64_t> expected) {
+    std::size_t total = 0;
+    for (std::size_t i = 0; i < kRules; ++i) {
+      const auto rule = static_cast<Rule>(i);
+      EXPECT_EQ(pair->a->findings(rule) + pair->b->findings(rule), expected[rule]) << rule_name(rule);
+      total += expected[rule];
+    }
+    EXPECT_EQ(report.lines().size(), total);
+  }
+  void expect_line(Rule rule, std::uint32_t qpn, const std::string& rest) {
+    ASSERT_EQ(report.lines().size(), 1u);
+    const std::string line = report.lines().front();
+    const auto has = [&](const std::string& part) {
+      EXPECT_NE(line.find(part), std::string::npos) << part << " in " << line;
+    };
+    has("\"process\":" + std::to_string(::getpid()) + ",");
+    has("\"queue_pair\":" + std::to_string(qpn) + ",");
+    has("\"rule\":\"" + std::string(rule_name(rule)) + "\"");
+    has(rest);
+  }
+
+  ReportFile report;
+  Buffer source, target;
+  std::optional<Pair> pair;
+  std::uint32_t lkey = 0, rkey = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Over, StrictNic, ::testing::Values(Over::one_copy, Over::through_the_ring, Over::packets),
+                         [](const auto& each) {
+                           return each.param == Over::one_copy           ? "one_copy"
+                                  : each.param == Over::through_the_ring ? "through_the_ring"
+                                                                         : "packets";
+                         });
+
+// ---- The nine rules -------------------------------------------------------------------------------------------------
+
+TEST_P(StrictNic, SourceChanged) {
+  pair->qa->post(write());
+  expect_done(*pair->qa);
+  expect_findings({});
+  const std::uint64_t wqe = pair->qa->post(write());
+  source.at[100] ^= std::byte{1};
+  expect_done(*pair->qa);
+  expect_line(Rule::source_changed, pair->qa->qpn, "\"wqe\":" + std::to_string(wqe) + ",");
+  pair->qa->post(write());  // the same again is the same cause
+  source.at[100] ^= std::byte{1};
+  expect_done(*pair->qa);
+  expect_findings({{Rule::source_changed, 1}});
+}
+
+TEST_P(StrictNic, SourceOfASendChanged) {
+  Buffer into;
+  pair->qb->post_receive({{address_of(into.at), kBytes, pair->reg_b(into.at, kBytes)}});
+  pair->qa->post({.opcode = m::Opcode::send, .data = {{address_of(source.at), kBytes, lkey}}});
+  source.at[kBytes - 1] ^= std::byte{1};
+  expect_done(*pair->qa);
+  expect_findings({{Rule::source_changed, 1}});
+}
+
+TEST_P(StrictNic, InlinePayloadsMayChangeAtOnce) {
+  Wqe small = write();
+  small.data.clear();
+  small.inlined = pattern(32, 3);
+  pair->qa->post(small);
+  expect_done(*pair->qa);
+  expect_findings({});
+}
+
+TEST_P(StrictNic, TargetReadEarly) {
+  pair->qa->post(write());
+  expect_done(*pair->qa);
+  EXPECT_TRUE(target.holds(1));  // after it was told
+  expect_findings({});
+  pair->qa->post(write());
+  drive_until_guarded();
+  EXPECT_EQ(__atomic_load_n(reinterpret_cast<unsigned char*>(target.at), __ATOMIC_RELAXED),
+            std::to_integer<unsigned char>(target.at[0]));
+  expect_done(*pair->qa);
+  expect_findings({{Rule::target_read_early, 1}});
+  expect_line(Rule::target_read_early, pair->qb->qpn, "\"wqe\":null,\"message\":1,");
+  EXPECT_EQ(pair->a->findings(Rule::target_read_early), 0u);  // it is b's memory
+  EXPECT_TRUE(target.holds(1));
+}
+
+TEST_P(StrictNic, LastBytePolled) {
+  const auto* last = reinterpret_cast<unsigned char*>(target.at + kBytes - 1);
+  pair->qa->post(write());
+  const auto expected = std::to_integer<unsigned char>(source.at[kBytes - 1]);
+  const auto deadline = sys::Deadline::after_ns(20'000'000'000);
+  while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != expected && !deadline.passed()) pair->drive(1);
+  expect_done(*pair->qa);
+  expect_line(Rule::last_byte_polled, pair->qb->qpn, "\"message\":0,");
+  expect_findings({{Rule::last_byte_polled, 1}});
+}
+
+// Where no whole page is written nobody can be caught; but the last byte is there before the others.
+TEST_P(StrictNic, LastByteOfASmallWriteComesFirst) {
+  constexpr std::uint32_t kSmall = 1000;
+  const auto* last = reinterpret_cast<unsigned char*>(target.at + kSmall - 1);
+  source.at[kSmall - 1] = source.at[0] = std::byte{0x5a};
+  pair->qa->post(write(kSmall));
+  const auto deadline = sys::Deadline::after_ns(20'000'000'000);
+  while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != 0x5a && !deadline.passed()) {
+    pair->a->drive(0);
+    if (__atomic_load_n(last, __ATOMIC_ACQUIRE) != 0x5a) pair->b->drive(0);
+  }
+  EXPECT_EQ(target.at[0], std::byte{0});
+  expect_done(*pair->qa);
+  EXPECT_TRUE(std::equal(source.at, source.at + kSmall, target.at));
+  expect_findings({});
+}
+
+TEST_P(StrictNic, SendQueueOverrun) {
+  make(4);
+  std::uint64_t last = 0;
+  for (int i = 0; i < 4; ++i) last = pair->qa->post(write(kBytes / 4));
+  EXPECT_EQ(last, 3u);
+  for (int i = 0; i < 4; ++i) expect_done(*pair->qa);
+  expect_findings({});
+  for (int i = 0; i < 5; ++i) {  // the fifth goes into the block of the first
+    pair->qa->write(write(kBytes / 4));
+    pair->qa->publish();
+    pair->a->drive(pair->qa->qpn);
+  }
+  expect_line(Rule::send_queue_overrun, pair->qa->qpn, "\"wqe\":4,");
+  expect_findings({{Rule::send_queue_overrun, 1}});
+}
+
+TEST_P(StrictNic, CompletionQueueOverrun) {
+  TestQueue small_a(*pair->a, pair->pd_a, 64, 16, 4), small_b(*pair->b, pair->pd_b);
+  connect_too(small_a, small_b);
+  for (int i = 0; i < 4; ++i) small_a.post(write(64));
+  for (int i = 0; i < 4; ++i) expect_done(small_a);
+  for (int i = 0; i < 4; ++i) small_a.post(write(64, 0));
+  small_a.post(write(64));
+  expect_done(small_a);
+  expect_findings({});
+  for (int i = 0; i < 5; ++i) small_a.post(write(64));
+  for (int i = 0; i < 10'000 && pair->a->findings(Rule::completion_queue_overrun) == 0; ++i) pair->drive(1);
+  expect_line(Rule::completion_queue_overrun, small_a.qpn, "\"wqe\":13,");
+  expect_findings({{Rule::completion_queue_overrun, 1}});
+}
+
+TEST_P(StrictNic, UsedAfterDeregistration) {
+  pair->qa->post(write());
+  expect_done(*pair->qa);
+  ASSERT_TRUE(pair->a->deregister_memory(lkey));
+  expect_findings({});
+  const std::uint64_t wqe = pair->qa->post(write());
+  const auto event = pair->wait(*pair->qa);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->syndrome, m::Syndrome::local_protection);
+  expect_line(Rule::used_after_deregistration, pair->qa->qpn, "\"wqe\":" + std::to_string(wqe) + ",");
+  expect_findings({{Rule::used_after_deregistration, 1}});
+}
+
+TEST_P(StrictNic, ReceiveIntoDeregisteredMemory) {
+  Buffer into;
+  const std::uint32_t key = pair->reg_b(into.at, kBytes);
+  pair->qb->post_receive({{address_of(into.at), kBytes, key}});
+  ASSERT_TRUE(pair->b->deregister_memory(key));
+  pair->qa->post({.opcode = m::Opcode::send, .data = {{address_of(source.at), 1000, lkey}}});
+  ASSERT_TRUE(pair->wait(*pair->qa));
+  expect_line(Rule::used_after_deregistration, pair->qb->qpn, "\"wqe\":0,");
+  expect_findings({{Rule::used_after_deregistration, 1}});
+}
+
+// A key that never existed is an error of another kind; one that a peer revoked is told to who uses it.
+TEST_P(StrictNic, OtherKeyFaultsAreNoFindings) {
+  Wqe wrong = write();
+  wrong.data[0].lkey = 0x123456;
+  pair->qa->post(wrong);
+  ASSERT_TRUE(pair->wait(*pair->qa));
+  expect_findings({});
+  make();
+  ASSERT_TRUE(pair->b->deregister_memory(rkey));
+  pair->qa->post(write());
+  const auto event = pair->wait(*pair->qa);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->syndrome, m::Syndrome::remote_access);
+  expect_findings({});
+}
+
+TEST_P(StrictNic, UnflushedReadOfWhatIsBeingWritten) {
+  Buffer back;
+  const std::uint32_t key = pair->reg_a(back.at, kBytes);
+  pair->qa->post(write());
+  expect_done(*pair->qa);
+  pair->qa->post(read(back.at, kBytes, key));  // after waiting
+  expect_done(*pair->qa);
+  EXPECT_TRUE(back.holds(1));
+  expect_findings({});
+  const std::uint64_t first = pair->qa->write(write(kBytes, 0));
+  const std::uint64_t second = pair->qa->write(read(back.at, 64, key));
+  pair->qa->publish();
+  pair->a->drive(pair->qa->qpn);
+  expect_done(*pair->qa);
+  expect_line(Rule::unflushed_read, pair->qa->qpn, "\"wqe\":" + std::to_string(second) + ",");
+  EXPECT_NE(report.lines().front().find("WQE " + std::to_string(first) + " "), std::string::npos);
+  expect_findings({{Rule::unflushed_read, 1}});
+}
+
+TEST_P(StrictNic, UnflushedReadOfWhatIsBeingFetched) {
+  const auto fetch_and_forward = [&](std::uint8_t flags) {
+    pair->qa->write(read(source.at, kBytes / 2, lkey, 0));
+    Wqe forward = write(kBytes / 2, flags);
+    forward.raddr += kBytes / 2;
+    pair->qa->write(forward);
+    pair->qa->publish();
+    pair->a->drive(pair->qa->qpn);
+    expect_done(*pair->qa);
+  };
+  fetch_and_forward(m::kCompletionAlways | m::kFence);
+  expect_findings({});
+  fetch_and_forward(m::kCompletionAlways);
+  EXPECT_GE(pair->a->findings(Rule::unflushed_read), 1u);
+}
+
+TEST_P(StrictNic, ReceiveTooLate) {
+  Buffer into;
+  const std::uint32_t key = pair->reg_b(into.at, kBytes);
+  const Wqe send{.opcode = m::Opcode::send, .data = {{address_of(source.at), kBytes, lkey}}};
+  pair->qb->post_receive({{address_of(into.at), kBytes, key}});
+  pair->qa->post(send);
+  expect_done(*pair->qa);
+  expect_done(*pair->qb);
+  expect_findings({});
+  pair->qa->post(send);
+  for (int i = 0; i < 100'000 && pair->b->findings(Rule::receive_too_late) == 0; ++i) pair->drive(1);
+  pair->qb->post_receive({{address_of(into.at), kBytes, key}});
+  expect_done(*pair->qa);
+  expect_done(*pair->qb);
+  expect_line(Rule::receive_too_late, pair->qb->qpn, "\"wqe\":1,");
+  expect_findings({{Rule::receive_too_late, 1}});
+}
+
+// Receivers that are overlooked on purpose are no mistake of the program's.
+TEST_P(StrictNic, AnRnrStormIsNoFinding) {
+  make(64, "rnr=50%,seed=3");
+  Buffer into;
+  const std::uint32_t key = pair->reg_b(into.at, kBytes);
+  for (int i = 0; i < 20; ++i) {
+    pair->qb->post_receive({{address_of(into.at), kBytes, key}});
+    pair->qa->post({.opcode = m::Opcode::send, .data = {{address_of(source.at), 3000, lkey}}});
+    expect_done(*pair->qa);
+    expect_done(*pair->qb);
+  }
+  expect_findings({});
+}
+
+TEST_P(StrictNic, AnOverrunOnPurposeIsNoFinding) {
+  make(64, "overrun=2");
+  for (int i = 0; i < 4; ++i) pair->qa->post(write(64));
+  for (int i = 0; i < 1000; ++i) pair->drive(1);
+  EXPECT_TRUE(pair->qa->poll());
+  EXPECT_FALSE(pair->qa->poll());
+  expect_findings({});
+}
+
+TEST_P(StrictNic, QueueCannotDrain) {
+  make(8);
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 7; ++i) pair->qa->write(write(64, 0));
+    pair->qa->write(write(64));
+    pair->qa->publish();
+    pair->a->drive(pair->qa->qpn);
+    expect_done(*pair->qa);
+  }
+  expect_findings({});
+  for (int i = 0; i < 8; ++i) pair->qa->write(write(64, 0));
+  pair->qa->publish();
+  for (int i = 0; i < 10'000 && pair->a->findings(Rule::queue_cannot_drain) == 0; ++i) pair->drive(1);
+  expect_line(Rule::queue_cannot_drain, pair->qa->qpn, "\"wqe\":31,");
+  expect_findings({{Rule::queue_cannot_drain, 1}});
+}
+
+// ---- Hostile, but right ---------------------------------------------------------------------------------------------
+
+TEST_P(StrictNic, PayloadsLandLateAndWhole) {
+  std::uint64_t waited = 0;
+  for (unsigned round = 2; round < 30; ++round) {
+    source.fill(round);
+    pair->qa->post(write());
+    drive_until_guarded();
+    while (staged()) {
+      EXPECT_FALSE(pair->qa->poll());  // nobody is told before
+      pair->drive(1);
+      ++waited;
+    }
+    expect_done(*pair->qa);
+    ASSERT_TRUE(target.holds(round));
+  }
+  EXPECT_GT(waited, 28u);
+  expect_findings({});
+}
+
+TEST_P(StrictNic, EveryLengthAndOffsetLandsWhole) {
+  for (const std::uint32_t n : {1u, 7u, 8u, 63u, 64u, 65u, 127u, 1000u, 4096u, 4097u, 9000u, 20'000u}) {
+    for (const std::uint32_t at : {0u, 1u, 8u, 63u, 4000u}) {
+      std::fill_n(target.at, kBytes, std::byte{0});
+      Wqe wqe = write(n);
+      wqe.raddr += at;
+      pair->qa->post(wqe);
+      expect_done(*pair->qa);
+      ASSERT_TRUE(std::equal(source.at, source.at + n, target.at + at)) << n << " at " << at;
+      ASSERT_EQ(std::count(target.at + at + n, target.at + kBytes, std::byte{0}),
+                static_cast<std::ptrdiff_t>(kBytes - at - n));
+      ASSERT_EQ(std::count(target.at, target.at + at, std::byte{0}), static_cast<std::ptrdiff_t>(at));
+    }
+  }
+  expect_findings({});
+}
+
+TEST_P(StrictNic, SoItIsUnderLoss) {
+  make(64, "drop=5%,dup=3%,reorder=3%,seed=11");
+  for (unsigned round = 2; round < 60; ++round) {
+    source.fill(round);
+    for (std::uint32_t part = 0; part < 4; ++part) {
+      Wqe wqe = write(kBytes / 4, part == 3 ? m::kCompletionAlways : std::uint8_t{0});
+      wqe.raddr += part * (kBytes / 4);
+      wqe.data[0].addr += part * (kBytes / 4);
+      pair->qa->write(wqe);
+    }
+    pair->qa->publish();
+    pair->a->drive(pair->qa->qpn);
+    expect_done(*pair->qa);
+    ASSERT_TRUE(target.holds(round)) << round;
+  }
+  expect_findings({});
+}
+
+// A peer that reads what another one writes gets some bytes or other, and nobody is blamed or refused.
+TEST_P(StrictNic, APeerMayReadWhatIsOnItsWay) {
+  TestQueue reader(*pair->a, pair->pd_a), answerer(*pair->b, pair->pd_b);
+  connect_too(reader, answerer);
+  Buffer back;
+  const std::uint32_t key = pair->reg_a(back.at, kBytes);
+  pair->qa->post(write());
+  drive_until_guarded();
+  reader.post(read(back.at, kBytes, key));
+  expect_done(reader);
+  expect_done(*pair->qa);
+  EXPECT_TRUE(target.holds(1));
+  expect_findings({});
+}
+
+// ---- Guards go away -------------------------------------------------------------------------------------------------
+
+TEST_P(StrictNic, MemoryIsReadableAfterTheQueuePairFailed) {
+  pair->qa->post(write());
+  drive_until_guarded();
+  ASSERT_TRUE(pair->b->fail_qp(pair->qb->qpn));
+  EXPECT_TRUE(readable(target.at));
+  EXPECT_TRUE(readable(target.at + kBytes - 1));
+  ASSERT_TRUE(pair->a->fail_qp(pair->qa->qpn));
+  expect_findings({});
+}
+
+TEST_P(StrictNic, MemoryIsReadableAfterItWasDeregistered) {
+  pair->qa->post(write());
+  drive_until_guarded();
+  ASSERT_TRUE(pair->b->deregister_memory(rkey));
+  EXPECT_TRUE(readable(target.at));
+  const auto event = pair->wait(*pair->qa);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->syndrome, m::Syndrome::remote_access);  // it had not landed
+  EXPECT_EQ(std::count(target.at, target.at + kBytes, std::byte{0}), static_cast<std::ptrdiff_t>(kBytes));
+  expect_findings({});
+}
+
+TEST_P(StrictNic, MemoryIsReadableAfterTheQueuePairWasDestroyed) {
+  pair->qa->post(write());
+  drive_until_guarded();
+  pair->qb.reset();
+  EXPECT_TRUE(readable(target.at));
+  expect_findings({});
+}
+
+TEST_P(StrictNic, MemoryIsReadableAfterTheNicWasClosed) {
+  pair->qa->post(write());
+  drive_until_guarded();
+  pair->qb->outlives_engine = true;
+  pair->b.reset();
+  EXPECT_TRUE(readable(target.at));
+}
+
+// ---- The file -------------------------------------------------------------------------------------------------------
+
+TEST_P(StrictNic, CountersSayHowMany) {
+  EXPECT_NE(pair->a->counters_text().find("strict_findings=0"), std::string::npos);
+  pair->qa->post(write());
+  source.at[0] ^= std::byte{1};
+  expect_done(*pair->qa);
+  EXPECT_NE(pair->a->counters_text().find("strict_findings=1"), std::string::npos);
+}
+
+TEST(StrictReport, NamesAreEscaped) {
+  ReportFile report;
+  {
+    Strict strict("a \"nic\"\\\n", {.report = report.path, .exit_code = 0, .quiet = true});
+    strict.found(Rule::source_changed, 7, 65536 + 3, "\ttab");
+    strict.found(Rule::source_changed, 7, 4, "the same cause");
+    strict.found(Rule::source_changed, 8, Strict::kNone, "another queue pair", 5);
+    EXPECT_EQ(strict.count(Rule::source_changed), 3u);
+    EXPECT_EQ(strict.causes(Rule::source_changed), 2u);
+  }
+  const auto lines = report.lines();
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_NE(lines[0].find(R"("nic":"a \"nic\"\\\u000a")"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find(R"("queue_pair":7,"wqe":3,"message":null,)"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find(R"("what":"\u0009tab")"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[1].find(R"("queue_pair":8,"wqe":null,"message":5,)"), std::string::npos) << lines[1];
+}
+
+TEST(StrictReport, AFileThatCannotBeWrittenIsRefusedAtOpen) {
+  EngineConfig config;
+  config.strict = StrictConfig{.report = "/nowhere/at/all", .exit_code = 0, .quiet = true};
+  const auto opened = Engine::open(config);
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().explain().find("/nowhere/at/all"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace strait::soft::nic::testing
