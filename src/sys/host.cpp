@@ -2,6 +2,7 @@
 // The boot id: unlike a machine id it also tells apart a cloned disk image, and it is there in every container.
 #include "sys/host.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -22,6 +23,11 @@ std::array<std::byte, 16> host_id(const std::string& root) {
     ++nibble;
   }
   return id;
+}
+
+std::uint64_t network_namespace(const std::string& root) {
+  struct stat info {};
+  return ::stat((root + "/proc/self/ns/net").c_str(), &info) == 0 ? info.st_ino : 0;
 }
 
 std::int32_t process_id() {

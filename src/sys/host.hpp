@@ -13,6 +13,9 @@ namespace strait::sys {
 // to the path, for tests. All zero when the kernel does not tell.
 [[nodiscard]] std::array<std::byte, 16> host_id(const std::string& root = {});
 
+// Which network namespace this process is in; 0: unknown. Names of abstract unix sockets reach no further.
+[[nodiscard]] std::uint64_t network_namespace(const std::string& root = "");
+
 [[nodiscard]] std::int32_t process_id();
 
 // Differs between any two threads alive at once; no system call.

@@ -135,6 +135,9 @@ TEST(Host, ThreadsAndHostsHaveIdentities) {
   EXPECT_NE(mine, nullptr);
   EXPECT_NE(other, nullptr);
   EXPECT_EQ(host_id("/no/such/root"), (std::array<std::byte, 16>{})) << "zeros when the kernel does not tell";
+  EXPECT_NE(network_namespace(), 0u);
+  EXPECT_EQ(network_namespace(), network_namespace());
+  EXPECT_EQ(network_namespace("/no/such/root"), 0u);
 }
 
 }  // namespace

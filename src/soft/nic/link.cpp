@@ -106,8 +106,10 @@ std::string socket_name(const EngineId& engine) {
 }
 
 std::uint64_t this_host() {
-  // The boot id: machines cloned from one image share a machine id, running kernels do not share this.
-  const std::string text = sys::read_small_file("/proc/sys/kernel/random/boot_id");
+  // The boot id: machines cloned from one image share a machine id, running kernels do not share this. And the network
+  // namespace: engines find each other by abstract sockets, so a container with a network of its own is another host.
+  const std::string text =
+      sys::read_small_file("/proc/sys/kernel/random/boot_id") + std::to_string(sys::network_namespace());
   std::uint64_t hash = 1469598103934665603ull;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
   return hash;

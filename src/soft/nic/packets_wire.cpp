@@ -72,7 +72,7 @@ void Packets::commit(QueuePair& qp, std::byte* packet, std::size_t bytes, Fault 
   std::string comment = fmt::format("{} queue pair {:#x}", engine_.config_.name, qp.qpn);
   if (about_wqe_ != kNoWqe) comment += fmt::format(", WQE {}", about_wqe_ & 0xffff);
   if (fault != Fault::none) comment += fmt::format(", fault: {}", fault_name(fault));
-  const roce::Flow flow{port_->address(), going_to_, qp.packets->source_port};
+  const roce::Flow flow{port_->address(), going_to_, port_->leaves_from(qp.packets->source_port)};
   (void)capture_->write(flow, sys::wall_ns(), {packet, bytes}, comment, true);
 }
 
@@ -95,7 +95,7 @@ void Packets::release_held() {
     port_->commit(held.bytes.size());
     unflushed_ = true;
     if (capture_) {
-      const roce::Flow flow{port_->address(), held.to, held.source_port};
+      const roce::Flow flow{port_->address(), held.to, port_->leaves_from(held.source_port)};
       (void)capture_->write(flow, sys::wall_ns(), {out, held.bytes.size()}, "fault: late", true);
     }
     return true;

@@ -51,6 +51,8 @@ class Port {
   // larger than mtu_bytes(). A begin() without its commit() leaves no trace. `source_port` is the flow's entropy; the
   // port may have to use another (UdpPort).
   [[nodiscard]] virtual std::byte* begin(const IpAddress& to, std::uint16_t source_port, std::size_t most_bytes) = 0;
+  // The source port that a packet for which `asked` was asked really leaves with; the iCRC covers it.
+  [[nodiscard]] virtual std::uint16_t leaves_from(std::uint16_t asked) const { return asked; }
   // `bytes`: what the packet really has, iCRC included, 16 or more. Writes the iCRC and queues the packet.
   virtual void commit(std::size_t bytes) = 0;
   // Sends what is queued. Code::again: the system takes no more now, the rest stays queued. Packets that cannot be sent

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "soft/roce/port.hpp"
+#include "strait/wire/roce.hpp"
 #include "sys/event_set.hpp"
 #include "sys/local_datagram.hpp"
 #include "sys/udp.hpp"
@@ -52,6 +53,7 @@ class UdpPort final : public Port {
   [[nodiscard]] IpAddress address() const override { return settings_.address; }
   [[nodiscard]] std::uint32_t mtu_bytes() const override { return mtu_bytes_; }
   [[nodiscard]] std::byte* begin(const IpAddress& to, std::uint16_t source_port, std::size_t most_bytes) override;
+  [[nodiscard]] std::uint16_t leaves_from(std::uint16_t) const override { return wire::roce::kUdpPort; }
   void commit(std::size_t bytes) override;
   [[nodiscard]] Status flush() override;
   int receive(Sink& sink, int most) override;
