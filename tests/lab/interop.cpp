@@ -104,6 +104,12 @@ Result<Ends> InteropTest::connected(const EndsOptions& options) {
   STRAIT_CHECK(rxe_->connect(
       ends.far.id,
       {.gid = wire_.address().gid, .qpn = ends.near->qpn, .psn = kFirstPsn, .qkey = 0, .more = options.theirs}));
+  if (options.reliable) {
+    // Nothing but a first packet: the port asks for the guest's MAC address, and keeps only some packets meanwhile.
+    ends.near->post(ours(m::Opcode::rdma_write, 0, 0, ends, 0));
+    const auto event = side_->wait(*ends.near);
+    if (!event || event->syndrome != m::Syndrome::none) return fail(Code::timeout, "the guest does not answer");
+  }
   return ends;
 }
 

@@ -69,6 +69,16 @@ TEST_P(Interop, invalidates) {
   EXPECT_EQ(here->imm, side_->rkey()) << "the key that is gone";
   expect_bytes_here(200'000, 3001, 5);
   expect_theirs(ends, theirs("write", 0, 8, 0), 10);  // IBV_WC_REM_ACCESS_ERR
+
+  // rxe lets nobody invalidate the memory of its users: it acknowledges the message, and fails its own receive.
+  ASSERT_GOT_MOVED(other, connected());
+  EXPECT_DONE(rxe_->receive(other.far.id, 3, 0, 8192));
+  Wqe wqe{.opcode = m::Opcode::send_inval};
+  wqe.imm = __builtin_bswap32(other.far.rkey);
+  expect_ours(other, wqe);
+  theirs_done(other, 3, 9);  // IBV_WC_REM_INV_REQ_ERR
+  ASSERT_GOT(state, rxe_->state(other.far.id));
+  EXPECT_EQ(state, "ERR");
 }
 
 TEST_P(Interop, datagrams) {
