@@ -64,20 +64,24 @@ function(strait_module path)
   endif()
 endfunction()
 
-# strait_test(name SOURCES ... LINKS ... [TIMEOUT s] [LABEL l]): a GoogleTest program; every test is a ctest test. The
+# strait_test(name SOURCES ... LINKS ... [TIMEOUT s] [PROCESSORS n] [LABEL l]): a GoogleTest program; every test is a ctest test. The
 # label is what `ctest -L` selects by: "unit" beside the code, otherwise the name of the folder.
 function(strait_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT;LABEL" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;LABEL;PROCESSORS" "SOURCES;LINKS" ${ARGN})
   if(NOT ARG_LABEL)
     get_filename_component(ARG_LABEL ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
+  if(NOT ARG_PROCESSORS)
+    set(ARG_PROCESSORS 1)
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} strait_flags GTest::gtest GTest::gtest_main)
   include(GoogleTest)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${ARG_LABEL})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${ARG_LABEL}
+    PROCESSORS ${ARG_PROCESSORS})
 endfunction()
 
 # strait_fuzz(name SOURCES ... LINKS ...): a libFuzzer program, run by `./dev fuzz` and the lane `fuzz`. Its committed

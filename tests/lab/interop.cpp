@@ -341,7 +341,7 @@ void InteropTest::datagram_both_ways(Ends& ends, std::uint32_t bytes) {
   EXPECT_EQ(here->opcode, m::CqeOpcode::responder_send_imm);
   EXPECT_EQ(here->bytes, kArea + bytes);
   EXPECT_EQ(here->imm, work.imm);
-  EXPECT_EQ(here->source_qpn, ends.far.qpn);
+  EXPECT_EQ(here->flags_rqpn & 0xffffff, ends.far.qpn);
   expect_bytes_here(65'536 + kArea, bytes, seed_);
   const auto area = side_->memory(65'536, kArea);
   const auto& mine = wire_.address().gid;

@@ -43,7 +43,7 @@ class Program {
   std::size_t read_ = 0;
 };
 
-[[nodiscard]] Outcome run(const std::vector<std::string>& command, double seconds = 60,
+[[nodiscard]] Outcome run(const std::vector<std::string>& command, double seconds = 170,
                           const std::vector<std::pair<std::string, std::string>>& env = {});
 // `strait` with these arguments.
 [[nodiscard]] Outcome strait(std::vector<std::string> arguments, double seconds = 60,
