@@ -2,7 +2,7 @@
 // Moves bytes between two processes with libstrait, through its public API alone.
 //
 //   strait_transfer latency|rate|bandwidth [workload options] [memory=host|malloc|soft:0] [signal_every=N] [depth=N]
-//                   [lane=own|peer] [carrier=grant|roce] [mtu=N] [faults=SPEC]
+//                   [lane=own|peer] [lanes=N] [carrier=grant|roce] [mtu=N] [faults=SPEC]
 //
 // Both sides drive their own engine (progress=caller). lane=peer: both use the lane that every connection has, which
 // takes a lock and lets acknowledgements ride on answers; lane=own: each opens one, which takes none.
@@ -73,6 +73,9 @@ class StraitTransport {
     } else {
       raw_ = strait_peer_lane(raw_peer_);
     }
+    // More of them, used in turn; only the initiator posts on them.
+    const auto lanes = side == 0 ? std::stoul(w.option("lanes", "1")) : 1;
+    for (std::size_t i = 1; i < lanes; ++i) lanes_.push_back(peer_->lane(depth, 10s, every).value());
     meet(meeting, side);
   }
 
@@ -80,8 +83,10 @@ class StraitTransport {
     const strait_slice slice{from_[from.region].raw(), from.offset, workload_.size_bytes};
     const strait_target& target = remote_[to.region].raw();
     strait_op& op = ops_[posted_ % ops_.size()];
+    const std::size_t turn = posted_ % (lanes_.size() + 1);
+    strait_lane* const lane = turn == 0 ? raw_ : lanes_[turn - 1].raw();
     for (;;) {
-      const std::int32_t code = strait_put(raw_, &slice, &target, to.offset, nullptr, &op, &error_);
+      const std::int32_t code = strait_put(lane, &slice, &target, to.offset, nullptr, &op, &error_);
       if (code == STRAIT_OK) break;
       if (code != STRAIT_AGAIN || posted_ == reaped_) give_up(std::string("put: ") + error_.text);
       reap_one();
@@ -130,6 +135,7 @@ class StraitTransport {
   strait_peer* raw_peer_ = nullptr;
   std::vector<strait::Target> remote_;
   std::unique_ptr<strait::Lane> lane_;
+  std::vector<strait::Lane> lanes_;
   strait_lane* raw_ = nullptr;
   std::vector<strait_op> ops_;
   std::uint64_t posted_ = 0;

@@ -83,8 +83,7 @@ int Packets::serve(QueuePair& qp) {
     return 1;
   }
   if (qp.state != QpState::ready) return 0;
-  PacketState& s = *qp.packets;
-  const bool idle = s.una == s.sent_end;
+  const bool idle = busy_.empty();
   const std::uint64_t before = counts_.packets_sent;
   int sent = transmit(qp, kBurst);
   if (!ack_due_.empty()) {
