@@ -53,7 +53,7 @@ class Udp {
 };
 
 // The owner counts what has come in meeting->count, which the initiator reads.
-void drain(Udp& udp, Meeting* meeting, std::size_t segment) {
+void drain(Udp& udp, Meeting* meeting) {
   std::vector<char> buffer(kBatch * 65536);
   std::vector<iovec> pieces(kBatch);
   std::vector<mmsghdr> headers(kBatch);
@@ -62,7 +62,6 @@ void drain(Udp& udp, Meeting* meeting, std::size_t segment) {
     headers[i].msg_hdr.msg_iov = &pieces[i];
     headers[i].msg_hdr.msg_iovlen = 1;
   }
-  (void)segment;
   while (meeting->over[0].load(std::memory_order_relaxed) == 0) {
     const int got = recvmmsg(udp.fd(), headers.data(), kBatch, MSG_DONTWAIT, nullptr);
     std::uint64_t bytes = 0;
@@ -137,7 +136,7 @@ int main(int argc, char** argv) {
                            : w.test == Test::rate ? "UDP mmsg, " + std::to_string(segment) + " bytes"
                                                   : "UDP GSO and GRO, " + std::to_string(segment) + " bytes";
   if (side == 1) {
-    latency ? pong(udp, meeting) : drain(udp, meeting, segment);
+    latency ? pong(udp, meeting) : drain(udp, meeting);
     return 0;
   }
   std::uint64_t amount = 0;
