@@ -10,7 +10,7 @@
 namespace strait {
 namespace {
 
-constexpr std::uint64_t kMessage = 1, kReceive = 2, kWork = 3;
+constexpr std::uint64_t kMessage = 1, kReceive = 2, kWork = 3, kDamage = 4, kOvertake = 5;
 
 // A good mixer of 64 bits; consecutive inputs give unrelated outputs.
 std::uint64_t mix(std::uint64_t x) {
@@ -168,6 +168,14 @@ Fault FaultPlan::on_message(std::uint64_t flow, std::uint64_t n) const {
   if ((at -= delay) < 0) return Fault::delay;
   if ((at -= corrupt) < 0) return Fault::corrupt;
   return Fault::none;
+}
+
+std::uint64_t FaultPlan::damaged_bit(std::uint64_t flow, std::uint64_t n, std::uint64_t bits) const {
+  return dice(flow, n, kDamage) % bits;
+}
+
+std::uint64_t FaultPlan::overtaken_by(std::uint64_t flow, std::uint64_t n) const {
+  return 1 + dice(flow, n, kOvertake) % 3;
 }
 
 bool FaultPlan::on_receive(std::uint64_t flow, std::uint64_t n) const {

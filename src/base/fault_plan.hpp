@@ -20,6 +20,7 @@ enum class Fault : std::uint8_t { none, drop, duplicate, reorder, delay, corrupt
 [[nodiscard]] const char* fault_name(Fault fault);
 
 struct FaultPlan {
+  static constexpr std::int64_t kReorderNs = 1'000'000;  // a late message that nobody overtakes leaves after all
   std::uint64_t seed = 1;
   // Probabilities, 0 to 1. Of the five that concern one message at most one happens to it.
   double drop = 0;
@@ -45,9 +46,16 @@ struct FaultPlan {
   [[nodiscard]] Fault on_message(std::uint64_t flow, std::uint64_t n) const;
   [[nodiscard]] bool on_receive(std::uint64_t flow, std::uint64_t n) const;  // true: pretend there is none
   [[nodiscard]] bool on_work(std::uint64_t flow, std::uint64_t n) const;     // true: it fails
-  [[nodiscard]] std::uint64_t dice(std::uint64_t flow, std::uint64_t n, std::uint64_t purpose) const;
+  // How exactly: the bit that is damaged, and how many messages overtake a late one.
+  [[nodiscard]] std::uint64_t damaged_bit(std::uint64_t flow, std::uint64_t n, std::uint64_t bits) const;
+  [[nodiscard]] std::uint64_t overtaken_by(std::uint64_t flow, std::uint64_t n) const;
+  // When a message that is overtaken or delayed leaves at the latest, counted from now.
+  [[nodiscard]] std::int64_t late_by_ns(Fault fault) const { return fault == Fault::reorder ? kReorderNs : delay_ns; }
   [[nodiscard]] bool down(std::int64_t age_ns) const { return age_ns >= down_from_ns && age_ns < down_until_ns; }
   [[nodiscard]] bool stalled(std::int64_t age_ns) const { return age_ns >= stall_from_ns && age_ns < stall_until_ns; }
+
+ private:
+  [[nodiscard]] std::uint64_t dice(std::uint64_t flow, std::uint64_t n, std::uint64_t purpose) const;
 };
 
 }  // namespace strait

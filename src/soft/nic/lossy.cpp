@@ -17,14 +17,8 @@ namespace {
 
 constexpr std::int64_t kFirstResendNs = 1'000'000;
 constexpr std::int64_t kLongestResendNs = 50'000'000;
-constexpr std::int64_t kLateNs = 1'000'000;
 constexpr std::size_t kReplays = 256;  // more atomics than a send queue has under way between two acknowledgements
-constexpr std::uint64_t kCorruptPurpose = 4, kReorderPurpose = 5;
 constexpr std::uint32_t kFramingBytes = offsetof(Slot, to_qpn);  // damage begins behind what keeps the stream readable
-
-bool before(std::uint32_t a, std::uint32_t b) {
-  return static_cast<std::int32_t>(a - b) < 0;
-}
 
 // Of a whole message but its sequence number; never 0 in the top 16 bits, so that "none" is not a right one.
 template <class SlotAt>
@@ -40,6 +34,19 @@ std::uint64_t checksum(std::uint32_t slots, SlotAt slot_at) {
   }
   const std::uint64_t folded = (sum ^ sum >> 16) & 0xffff;  // the upper half is in the lower one already
   return (folded == 0 ? 1 : folded) << 48;
+}
+
+// A message that was kept, with its checksum in place of a sequence number. False: the ring has no room.
+bool publish_copy(ChannelWriter& writer, std::span<const Slot> copy) {
+  const auto slots = static_cast<std::uint32_t>(copy.size());
+  if (!writer.has_room(slots)) return false;
+  for (std::uint32_t i = 0; i < slots; ++i) {
+    const std::size_t skip = i == 0 ? sizeof(std::uint64_t) : 0;
+    std::memcpy(reinterpret_cast<std::byte*>(&writer.slot(i)) + skip,
+                reinterpret_cast<const std::byte*>(&copy[i]) + skip, sizeof(Slot) - skip);
+  }
+  writer.publish(slots, copy[0].sequence);
+  return true;
 }
 
 }  // namespace
@@ -61,15 +68,6 @@ void Engine::publish_lossy(Link& link, QueuePair* qp, std::uint32_t slots) {
     for (std::uint32_t i = 0; i < slots; ++i) copy[i] = writer.slot(i);
     copy[0].sequence = check;
   }
-  const auto put_copy = [&] {
-    if (!writer.has_room(slots)) return;
-    for (std::uint32_t i = 0; i < slots; ++i) {
-      const std::size_t skip = i == 0 ? sizeof(std::uint64_t) : 0;
-      std::memcpy(reinterpret_cast<std::byte*>(&writer.slot(i)) + skip, reinterpret_cast<std::byte*>(&copy[i]) + skip,
-                  sizeof(Slot) - skip);
-    }
-    writer.publish(slots, check);
-  };
   const auto take_back = [&] {  // payload that was never published must not look like a header later
     for (std::uint32_t i = 1; i < slots; ++i) writer.slot(i).sequence = 0;
   };
@@ -77,20 +75,19 @@ void Engine::publish_lossy(Link& link, QueuePair* qp, std::uint32_t slots) {
     case Fault::drop: take_back(); break;
     case Fault::duplicate:
       writer.publish(slots, check);
-      put_copy();
+      (void)publish_copy(writer, copy);
       break;
     case Fault::reorder:
     case Fault::delay: {
       take_back();
-      const bool reorder = fault == Fault::reorder;
-      const std::uint64_t behind = 1 + plan->dice(flow, n, kReorderPurpose) % 3;
-      link.held.push_back({sys::now_ns() + (reorder ? kLateNs : plan->delay_ns),
-                           reorder ? writer.sent() + behind : UINT64_MAX, std::move(copy)});
+      const std::uint64_t behind = writer.sent() + plan->overtaken_by(flow, n);
+      link.held.push_back(
+          {sys::now_ns() + plan->late_by_ns(fault), fault == Fault::reorder ? behind : UINT64_MAX, std::move(copy)});
       break;
     }
     case Fault::corrupt: {
       const std::uint64_t bits = (std::uint64_t{slots} * sizeof(Slot) - kFramingBytes) * 8;
-      const std::uint64_t at = kFramingBytes * 8 + plan->dice(flow, n, kCorruptPurpose) % bits;
+      const std::uint64_t at = kFramingBytes * 8 + plan->damaged_bit(flow, n, bits);
       Slot& hit = writer.slot(static_cast<std::uint32_t>(at / (sizeof(Slot) * 8)));
       auto* const bytes = reinterpret_cast<std::byte*>(&hit);
       bytes[at / 8 % sizeof(Slot)] ^= std::byte{1} << (at % 8);
@@ -106,15 +103,10 @@ void Engine::release_held(Link& link) {
   const std::int64_t now = sys::now_ns();
   bool released = false;
   std::erase_if(link.held, [&](const Link::Held& held) {
-    const auto slots = static_cast<std::uint32_t>(held.slots.size());
-    if ((now < held.due_ns && link.writer.sent() < held.due_message) || !link.writer.has_room(slots)) return false;
-    for (std::uint32_t i = 0; i < slots; ++i) {
-      const std::size_t skip = i == 0 ? sizeof(std::uint64_t) : 0;
-      std::memcpy(reinterpret_cast<std::byte*>(&link.writer.slot(i)) + skip,
-                  reinterpret_cast<const std::byte*>(&held.slots[i]) + skip, sizeof(Slot) - skip);
-    }
-    link.writer.publish(slots, held.slots[0].sequence);
-    return released = true;
+    if (now < held.due_ns && link.writer.sent() < held.due_message) return false;
+    const bool left = publish_copy(link.writer, held.slots);
+    released |= left;
+    return left;
   });
   if (released) link.ring();
 }

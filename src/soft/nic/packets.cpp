@@ -257,14 +257,12 @@ void Packets::on_packet(const roce::Arrival& arrival) {
                          {arrival.bytes.begin(), arrival.bytes.end()}});
     return;
   }
-  handle(*qp, arrival);
+  handle(*qp, arrival, packet);
 }
 
 // A packet that was found good and is this queue pair's.
-void Packets::handle(QueuePair& qp, const roce::Arrival& arrival) {
+void Packets::handle(QueuePair& qp, const roce::Arrival& arrival, const roce::Packet& packet) {
   PacketState& s = *qp.packets;
-  roce::Packet packet;
-  if (qp.state != QpState::ready || roce::parse(arrival.bytes, packet) != roce::Drop::none) return;
   const r::Shape& shape = r::shape_of(packet.opcode);
   if (arrival.ecn_ce && s.path.transport != r::Transport::ud) {
     const std::int64_t now = sys::now_ns();

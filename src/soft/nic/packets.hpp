@@ -180,7 +180,7 @@ class Packets final : public roce::Sink {
   // packets.cpp
   void list(QueuePair& qp);
   void queue_acks();
-  void handle(QueuePair& qp, const roce::Arrival& arrival);
+  void handle(QueuePair& qp, const roce::Arrival& arrival, const roce::Packet& packet);
   [[nodiscard]] bool has_work(QueuePair& qp) const;
   void drop(roce::Drop why) { ++counts_.drops[static_cast<std::size_t>(why)]; }
   [[nodiscard]] roce::Headers reply_headers(const QueuePair& qp, wire::roce::Opcode opcode, std::uint32_t psn) const;

@@ -190,7 +190,9 @@ void Packets::finish_late(QueuePair& qp) {
   while (!s.inbox.empty() && !qp.landing_waits()) {
     const PacketState::Waiting next = std::move(s.inbox.front());
     s.inbox.pop_front();
-    handle(qp, {next.flow, next.ecn_ce, next.id_unknown, next.bytes, next.ip_id});
+    roce::Packet packet;
+    if (qp.state != QpState::ready || roce::parse(next.bytes, packet) != roce::Drop::none) continue;
+    handle(qp, {next.flow, next.ecn_ce, next.id_unknown, next.bytes, next.ip_id}, packet);
   }
 }
 

@@ -13,11 +13,6 @@
 namespace strait::soft::nic {
 namespace r = wire::roce;
 
-namespace {
-constexpr std::int64_t kReorderNs = 1'000'000;  // a late packet that nobody overtakes leaves after all
-constexpr std::uint64_t kCorruptPurpose = 4, kReorderPurpose = 5;
-}  // namespace
-
 Status Packets::capture_to(const std::string& file) {
   STRAIT_TRY(roce::Capture capture, roce::Capture::open(file));
   capture_ = std::make_unique<roce::Capture>(std::move(capture));
@@ -65,7 +60,7 @@ void Packets::commit(QueuePair& qp, std::byte* packet, std::size_t bytes, Fault 
   unflushed_ = true;
   if (fault == Fault::corrupt) {
     // Behind the seal: one bit, anywhere.
-    const std::uint64_t at = engine_.faults()->dice(qp.flow(), qp.message_rolls, kCorruptPurpose) % (bytes * 8);
+    const std::uint64_t at = engine_.faults()->damaged_bit(qp.flow(), qp.message_rolls, bytes * 8);
     packet[at / 8] ^= std::byte{1} << (at % 8);
   }
   if (!capture_) return;
@@ -78,11 +73,9 @@ void Packets::commit(QueuePair& qp, std::byte* packet, std::size_t bytes, Fault 
 
 void Packets::hold(QueuePair& qp, const std::byte* packet, std::size_t bytes, Fault fault) {
   const FaultPlan& plan = *engine_.faults();
-  const std::uint64_t behind = 1 + plan.dice(qp.flow(), qp.message_rolls, kReorderPurpose) % 3;
-  const bool reorder = fault == Fault::reorder;
-  held_.push_back({sys::now_ns() + (reorder ? kReorderNs : plan.delay_ns),
-                   reorder ? counts_.packets_sent + behind : UINT64_MAX, going_to_, qp.packets->source_port,
-                   std::vector<std::byte>(packet, packet + bytes)});
+  const std::uint64_t behind = counts_.packets_sent + plan.overtaken_by(qp.flow(), qp.message_rolls);
+  held_.push_back({sys::now_ns() + plan.late_by_ns(fault), fault == Fault::reorder ? behind : UINT64_MAX, going_to_,
+                   qp.packets->source_port, std::vector<std::byte>(packet, packet + bytes)});
 }
 
 void Packets::release_held() {

@@ -22,6 +22,11 @@ namespace strait::soft::nic {
 
 enum class QpState : std::uint8_t { init, ready, error };
 
+// Message numbers are compared modulo 2^32.
+[[nodiscard]] constexpr bool before(std::uint32_t a, std::uint32_t b) {
+  return static_cast<std::int32_t>(a - b) < 0;
+}
+
 // A work request that was started. Kept until it completes, in order.
 struct Sent {
   std::uint64_t index;      // first block

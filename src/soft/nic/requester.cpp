@@ -10,11 +10,6 @@ namespace m = wire::mlx5;
 
 namespace {
 
-// Message numbers are compared modulo 2^32.
-bool before(std::uint32_t a, std::uint32_t b) {
-  return static_cast<std::int32_t>(a - b) < 0;
-}
-
 bool is_payload(m::Opcode opcode) {
   switch (opcode) {
     case m::Opcode::send:
