@@ -302,5 +302,41 @@ def frame():
     }
 
 
-for seeds in (endpoint, values, options, ticket, rendezvous, wqe, packet, live_packet, frame):
+def mad(attribute, fields=b"", version=(1, 7, 2, 3)):
+    head = struct.pack(">4BHHQHHI", *version, 0, 0, 0xA1A2A3A4A5A6A7A8, attribute, 0, 0)
+    return (head + fields).ljust(256, b"\0")
+
+
+def ip_header(ip=4, port=0x5152, version=0):
+    ends = b"".join(bytes(12) + bytes([10, 0, 0, i]) if ip == 4 else b"\xfd" + bytes(14) + bytes([i]) for i in (1, 2))
+    return struct.pack(">BBH", version, ip << 4, port) + ends
+
+
+def cm_request(service=0x1061D2F, private=ip_header(), qpn=0x313233):
+    path = struct.pack(">HH", 0xFFFF, 0xFFFF) + bytes(10) + b"\xff\xff\x0a\0\0\1" + bytes(10) + b"\xff\xff\x0a\0\0\2"
+    path += struct.pack(">IBBBB", 0, 0, 64, 0, 18 << 3)
+    body = struct.pack(">IIQQII", 7, 0, service, 0x1112, 0, 0) + struct.pack(">I", qpn << 8 | 16)
+    body += struct.pack(">III", 16, 20 << 3, 0x414243 << 8 | 19 << 3 | 7) + struct.pack(">HBB", 0xFFFF, 5 << 4 | 7, 15 << 4)
+    return mad(0x10, body + path + bytes(44) + private)
+
+
+def cm_message():
+    ids = struct.pack(">II", 9, 7)
+    seeds = {name: mad(number, ids) for number, name in enumerate(
+        ("mra", "rej", "rep", "rtu", "dreq", "drep", "sidr-req", "sidr-rep", "lap", "apr"), 0x11)}
+    return seeds | {
+        "req": cm_request(),
+        "short": mad(0x14, ids)[:255],
+        "class": mad(0x14, ids, (1, 3, 2, 3)),
+        "version": mad(0x14, ids, (1, 7, 1, 3)),
+        "method": mad(0x14, ids, (1, 7, 2, 1)),
+        "unknown": mad(0x1B, ids),
+        "ip4": ip_header(),
+        "ip6": ip_header(6),
+        "ip5": ip_header(5),
+        "ip-version": ip_header(version=1),
+    }
+
+
+for seeds in (endpoint, values, options, ticket, rendezvous, wqe, packet, live_packet, frame, cm_message):
     write(seeds.__name__, seeds())
