@@ -111,6 +111,7 @@ Status Engine::connect_over_packets(QueuePair& qp, const Address& to, const stra
   }
   STRAIT_CHECK(packets_->connect(qp, path_to(qp, to, request)));
   qp.packets->reason = std::move(reason);
+  qp.state = QpState::ready;
   return {};
 }
 

@@ -129,7 +129,9 @@ Status Engine::connect_packets(std::uint32_t qpn, const PacketPath& path) {
   if (qp == nullptr) return fail(Code::invalid, "no queue pair has the number {:#x}", qpn);
   if (qp->state != QpState::init) return fail(Code::invalid, "queue pair {:#x} was connected before", qpn);
   if (!packets_) return fail(Code::unsupported, "this NIC has no port for packets");
-  return packets_->connect(*qp, path);
+  STRAIT_CHECK(packets_->connect(*qp, path));
+  qp->state = QpState::ready;
+  return {};
 }
 
 Result<std::string> Engine::describe_qp(std::uint32_t qpn) {

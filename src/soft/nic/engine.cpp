@@ -159,8 +159,8 @@ Status Engine::destroy_cq(std::uint32_t cqn) {
   return {};
 }
 
-Status Engine::check_queue_request(const strait_nic_qp_request& request) {
-  if (!power_of_two(request.sq_blocks) || request.sq_blocks > m::kMaxBlocks) {
+Status Engine::check_queue_request(const QpRequest& request) {
+  if (request.sq_blocks != 0 && (!power_of_two(request.sq_blocks) || request.sq_blocks > m::kMaxBlocks)) {
     return fail(Code::invalid, "a send queue of {} blocks: it takes a power of two up to {}", request.sq_blocks,
                 m::kMaxBlocks);
   }
@@ -171,7 +171,8 @@ Status Engine::check_queue_request(const strait_nic_qp_request& request) {
   if (request.rq_entries != 0 && (request.rq_stride_log2 < 4 || request.rq_stride_log2 > 10)) {
     return fail(Code::invalid, "receive entries of 2^{} bytes: they have 2^4 to 2^10", request.rq_stride_log2);
   }
-  if (request.sq == nullptr || !aligned(request.sq, 64) || request.record == nullptr || !aligned(request.record, 8)) {
+  const bool no_ring = request.sq == nullptr && request.sq_blocks != 0;
+  if (no_ring || !aligned(request.sq, 64) || request.record == nullptr || !aligned(request.record, 8)) {
     return fail(Code::invalid, "a queue pair needs a send ring aligned to 64 bytes and a record aligned to 8");
   }
   if (request.rq_entries != 0 && (request.rq == nullptr || !aligned(request.rq, 16))) {
@@ -185,7 +186,33 @@ Status Engine::check_queue_request(const strait_nic_qp_request& request) {
 }
 
 Result<strait_nic_qp> Engine::create_qp(const strait_nic_qp_request& request) {
+  if (request.sq_blocks == 0) return fail(Code::invalid, "a send queue of 0 blocks");
+  QpRequest wanted;
+  wanted.pd = request.pd;
+  wanted.send_cqn = request.send_cqn;
+  wanted.recv_cqn = request.recv_cqn;
+  wanted.user_index = request.user_index;
+  wanted.all_signaled = request.all_signaled != 0;
+  wanted.sq = request.sq;
+  wanted.sq_blocks = request.sq_blocks;
+  wanted.rq = request.rq;
+  wanted.rq_entries = request.rq_entries;
+  wanted.rq_stride_log2 = request.rq_stride_log2;
+  wanted.record = request.record;
   const std::scoped_lock lock(mutex_);
+  STRAIT_TRY(QueuePair* const qp, make_qp(wanted));
+  qp->state = QpState::init;
+  qp->access = request.access;
+  return strait_nic_qp{qp->qpn, 0, qp->doorbell};
+}
+
+Result<std::uint32_t> Engine::create_qp(const QpRequest& request) {
+  const std::scoped_lock lock(mutex_);
+  STRAIT_TRY(const QueuePair* const qp, make_qp(request));
+  return qp->qpn;
+}
+
+Result<QueuePair*> Engine::make_qp(const QpRequest& request) {
   STRAIT_CHECK(check_queue_request(request));
   std::uint32_t index = next_qp_;
   const auto taken = [&] { return index == 0 || (index < qps_.size() && qps_[index] != nullptr); };
@@ -199,10 +226,10 @@ Result<strait_nic_qp> Engine::create_qp(const strait_nic_qp_request& request) {
   auto qp = std::make_unique<QueuePair>();
   const std::uint8_t top = qpn_range_ != 0 ? qpn_range_ : ++qp_generation_[index];
   qp->qpn = std::uint32_t{top} << 16 | index;
+  qp->type = request.type;
   qp->pd = request.pd;
   qp->user_index = request.user_index & m::kMaxQpn;
-  qp->access = request.access;
-  qp->all_signaled = request.all_signaled != 0;
+  qp->all_signaled = request.all_signaled;
   qp->sq = {static_cast<const std::byte*>(request.sq), std::uint64_t{request.sq_blocks} * m::kBlockBytes};
   qp->sq_blocks = request.sq_blocks;
   qp->rq_entries = request.rq_entries;
@@ -216,11 +243,11 @@ Result<strait_nic_qp> Engine::create_qp(const strait_nic_qp_request& request) {
   ++qp->send_cq->users;
   ++qp->recv_cq->users;
   ++pds_[request.pd];
+  qp->user = request.user;
   qp->sent.resize(request.sq_blocks);
-  const strait_nic_qp out{qp->qpn, 0, qp->doorbell};
   active_.push_back(qp.get());
   qps_[index] = std::move(qp);
-  return out;
+  return qps_[index].get();
 }
 
 Status Engine::fail_qp(std::uint32_t qpn) {
@@ -236,25 +263,30 @@ Status Engine::destroy_qp(std::uint32_t qpn) {
   const std::scoped_lock lock(mutex_);
   QueuePair* qp = find_qp(qpn);
   if (qp == nullptr) return fail(Code::invalid, "no queue pair has the number {:#x}", qpn);
-  // An acknowledgement still owed is what the peer waits for; it goes out before the queue pair is forgotten.
-  if (qp->ack_due) {
-    ack_now_.push_back(qp);
-    flush_acks();
-  }
   forget_qp(*qp);
   return {};
 }
 
-void Engine::forget_qp(QueuePair& qp) {
+// Nothing of it is under way afterwards.
+void Engine::detach_qp(QueuePair& qp) {
+  // An acknowledgement still owed is what the peer waits for; it goes out before the queue pair is forgotten.
+  if (qp.ack_due) {
+    ack_now_.push_back(&qp);
+    flush_acks();
+  }
   for (const std::uint32_t key : qp.pinned) {
     if (Registration* registration = memory_.find(key)) --registration->in_flight;
   }
   abandon_landing(qp);
   if (strict_) strict_->forget(qp);
   if (packets_) packets_->forget(qp);
-  std::erase(active_, &qp);
   std::erase(ack_due_, &qp);
   std::erase(ack_now_, &qp);
+}
+
+void Engine::forget_qp(QueuePair& qp) {
+  detach_qp(qp);
+  std::erase(active_, &qp);
   --qp.send_cq->users;
   --qp.recv_cq->users;
   --pds_[qp.pd];
@@ -358,7 +390,7 @@ int Engine::check_timers() {
   int done = packets_ ? packets_->check_timers(now_ns_) : 0;
   for (std::size_t i = 0; i < active_.size(); ++i) {
     QueuePair& qp = *active_[i];
-    if (qp.state != QpState::ready || qp.packets) continue;
+    if (!qp.sending() || qp.packets) continue;
     if (qp.resume_at_ns != 0 && now_ns_ >= qp.resume_at_ns) {
       qp.resume_at_ns = 0;
       done += service_send(qp);
@@ -418,7 +450,7 @@ bool Engine::work_waits() {
     // Packets that wait for room in the window are resumed by what arrives, or by a timer.
     const bool can_start =
         qp->state == QpState::ready && !qp->stopped && qp->resume_at_ns == 0 && !blocked_ && !qp->packets;
-    if (qp->next != qp->producer && (can_start || qp->state == QpState::error)) return true;
+    if (qp->next != qp->producer && (can_start || qp->flushes_sends())) return true;
     if (qp->state == QpState::error && qp->receives_waiting() != 0) return true;
   }
   return false;
@@ -433,7 +465,7 @@ std::int64_t Engine::sleep_limit_ns() {
   const std::int64_t now = sys::now_ns();
   if (packets_) limit = std::min(limit, packets_->timer_limit_ns(now));
   for (const QueuePair* qp : active_) {
-    if (qp->state != QpState::ready) continue;
+    if (!qp->sending()) continue;
     if (qp->resume_at_ns != 0) limit = std::min(limit, std::max<std::int64_t>(qp->resume_at_ns - now, 1));
     const bool waiting = qp->seq_done != qp->seq_next;
     if (waiting && qp->answer_limit_ns != 0) limit = std::min(limit, qp->answer_limit_ns / 2);

@@ -9,6 +9,7 @@
 //   lossy.cpp      messages lost on purpose
 //   carrier.cpp    grant or packets                   packets*.cpp   RoCEv2
 //   loans.cpp      memory that peers may map          small_write.cpp  the shortest way through both
+//   modify.cpp     the states of a queue pair         qp_rules.cpp   and what each needs
 #pragma once
 
 #include <atomic>
@@ -27,6 +28,7 @@
 #include "soft/nic/memory.hpp"
 #include "soft/nic/queue_pair.hpp"
 #include "soft/nic/strict.hpp"
+#include "soft/nic/verbs.hpp"
 #include "strait/plugin.h"
 #include "sys/event_set.hpp"
 #include "sys/fork.hpp"
@@ -81,13 +83,19 @@ class Engine {
   [[nodiscard]] Status deregister_memory(std::uint32_t key);
   [[nodiscard]] Result<std::uint32_t> create_cq(const strait_nic_cq_request& request);
   [[nodiscard]] Status destroy_cq(std::uint32_t cqn);
-  [[nodiscard]] Result<strait_nic_qp> create_qp(const strait_nic_qp_request& request);
+  [[nodiscard]] Result<strait_nic_qp> create_qp(const strait_nic_qp_request& request);  // begins in INIT
+  [[nodiscard]] Result<std::uint32_t> create_qp(const QpRequest& request);              // begins in RESET
+  [[nodiscard]] Status modify_qp(std::uint32_t qpn, const QpAttributes& wanted, std::uint32_t mask);
+  [[nodiscard]] Result<QpAttributes> query_qp(std::uint32_t qpn);
   [[nodiscard]] Status connect_qp(std::uint32_t qpn, const strait_nic_connect_request& request);
   // Over packets, to whoever is there.
   [[nodiscard]] Status connect_packets(std::uint32_t qpn, const PacketPath& path);
   [[nodiscard]] Status fail_qp(std::uint32_t qpn);
   [[nodiscard]] Status destroy_qp(std::uint32_t qpn);
   [[nodiscard]] Result<std::string> describe_qp(std::uint32_t qpn);
+
+  // Not owned; outlives the engine or is taken away before. Null: nobody listens.
+  void set_event_sink(EventSink* sink);
 
   // Progress
   int drive(std::uint32_t qpn_hint);
@@ -130,8 +138,28 @@ class Engine {
   void set_sleeping(std::uint32_t value);
   void wake_up();
   [[nodiscard]] std::int64_t sleep_limit_ns();
-  [[nodiscard]] Status check_queue_request(const strait_nic_qp_request& request);
+  [[nodiscard]] Status check_queue_request(const QpRequest& request);
+  [[nodiscard]] Result<QueuePair*> make_qp(const QpRequest& request);
   void forget_qp(QueuePair& qp);
+  void detach_qp(QueuePair& qp);
+
+  // modify.cpp
+  [[nodiscard]] Status begin_receiving(QueuePair& qp, const QpAttributes& attributes);
+  void begin_sending(QueuePair& qp);
+  void update_path(QueuePair& qp);
+  void reset_qp(QueuePair& qp);
+  void fail_sends(QueuePair& qp);
+  void check_drained(QueuePair& qp);
+  void raise(AsyncKind kind, const QueuePair& qp) {
+    if (sink_ != nullptr) sink_->on_async({kind, qp.qpn, qp.user});
+  }
+  // Something came while the queue pair was not told yet that the other side is ready.
+  void heard_of(QueuePair& qp) {
+    if (qp.heard || qp.state != QpState::rtr) [[likely]]
+      return;
+    qp.heard = true;
+    raise(AsyncKind::communication_established, qp);
+  }
 
   // carrier.cpp
   [[nodiscard]] Status open_port();
@@ -217,6 +245,7 @@ class Engine {
   void push_fault(QueuePair& qp, const SendWork& work, const DecodeFault& fault);
   void fail_queue(QueuePair& qp);
   void flush_queue(QueuePair& qp);
+  void flush_sends(QueuePair& qp);
 
   // responder.cpp
   int receive(Link& link);
@@ -285,6 +314,7 @@ class Engine {
   SpinLock mutex_;                      // the data path only ever tries it
   std::atomic<std::uint32_t> note_{0};  // somebody found the lock taken and wants another pass
 
+  EventSink* sink_ = nullptr;
   MemoryTable memory_;
   struct Loan {  // the file behind a local registration, to be mapped by owners who land or fetch its bytes
     sys::Fd file;

@@ -172,7 +172,7 @@ void Engine::ask_again(QueuePair& qp, Link& link) {
 void Engine::on_again(QueuePair& qp, const Slot& message) {
   if (before(message.msn, qp.msn_acked) || before(qp.msn_next, message.msn)) return;
   on_ack(qp, message.msn);
-  if (qp.state != QpState::ready || qp.resume_at_ns != 0) return;
+  if (!qp.sending() || qp.resume_at_ns != 0) return;
   ++counts_.resends;
   go_back(qp, message.msn);
   if (message.raddr != 0 && message.raddr % kRingPayloadBytes == 0) {

@@ -45,7 +45,6 @@ Status Packets::connect(QueuePair& qp, const PacketPath& path) {
   qp.packets = std::move(state);
   qp.remote_qpn = path.remote_qpn;
   qp.rnr_retries = path.rnr_retries;
-  qp.state = QpState::ready;
   ++connected_;
   return {};
 }
@@ -64,6 +63,13 @@ void Packets::forget(QueuePair& qp) {
   --connected_;
 }
 
+void Packets::begin_sending(QueuePair& qp, std::uint32_t psn) {
+  PacketState& s = *qp.packets;
+  s.path.send_psn = s.una = s.sent_end = s.psn_end = psn & r::kPsnMask;
+  s.cursor_seq = qp.seq_next;
+  s.cursor_packet = 0;
+}
+
 void Packets::list(QueuePair& qp) {
   if (qp.packets->listed) return;
   qp.packets->listed = true;
@@ -73,11 +79,12 @@ void Packets::list(QueuePair& qp) {
 bool Packets::has_work(QueuePair& qp) const {
   const PacketState& s = *qp.packets;
   if (!s.answers.empty()) return true;
-  return qp.state == QpState::ready && (s.sent_end != s.una || qp.seq_done != qp.seq_next || qp.next != qp.producer);
+  if (!qp.sending()) return false;
+  return s.sent_end != s.una || qp.seq_done != qp.seq_next || (qp.next != qp.producer && qp.state == QpState::ready);
 }
 
 int Packets::serve(QueuePair& qp) {
-  if (qp.state == QpState::error) {
+  if (qp.flushes_sends()) {
     if (qp.next == qp.producer) return 0;
     engine_.flush_queue(qp);
     return 1;
@@ -123,7 +130,7 @@ int Packets::pass() {
     if (next_busy_ >= busy_.size()) next_busy_ = 0;
     QueuePair& qp = *busy_[next_busy_];
     done += send_answers(qp, kBurst);
-    if (qp.state == QpState::ready) done += transmit(qp, kBurst);
+    if (qp.sending()) done += transmit(qp, kBurst);
     if (has_work(qp)) {
       ++next_busy_;
       continue;
@@ -141,7 +148,7 @@ int Packets::check_timers(std::int64_t now_ns) {
   for (std::size_t i = 0; i < busy_.size(); ++i) {
     QueuePair& qp = *busy_[i];
     PacketState& s = *qp.packets;
-    if (qp.state != QpState::ready) continue;
+    if (!qp.sending()) continue;
     if (s.resume_at_ns != 0) {
       if (now_ns < s.resume_at_ns) continue;
       s.resume_at_ns = 0;
@@ -179,7 +186,7 @@ std::int64_t Packets::timer_limit_ns(std::int64_t now_ns) const {
   std::int64_t limit = unflushed_ || !held_.empty() ? 100'000 : INT64_MAX;
   for (const QueuePair* qp : busy_) {
     const PacketState& s = *qp->packets;
-    if (qp->state != QpState::ready) continue;
+    if (!qp->sending()) continue;
     std::int64_t at = INT64_MAX;
     if (s.resume_at_ns != 0)
       at = s.resume_at_ns;
@@ -238,7 +245,7 @@ void Packets::on_packet(const roce::Arrival& arrival) {
   const r::Shape& shape = r::shape_of(packet.opcode);
   const bool notification = shape.kind == r::Kind::cnp;
   if (!notification && shape.transport != s.path.transport) return drop(Drop::wrong_transport);
-  if (qp->state != QpState::ready) return drop(Drop::wrong_state);
+  if (shape.is_request() ? !qp->receiving() : !qp->sending()) return drop(Drop::wrong_state);
   if (s.path.transport != r::Transport::ud && arrival.flow.source != s.path.to) return drop(Drop::wrong_address);
   const bool whole = arrival.id_unknown ? roce::check(arrival.flow, arrival.bytes, true)
                                         : roce::check_with_id(arrival.flow, arrival.ip_id, arrival.bytes);
@@ -277,6 +284,7 @@ void Packets::handle(QueuePair& qp, const roce::Arrival& arrival, const roce::Pa
     }
   }
   arrival_ = &arrival;
+  engine_.heard_of(qp);
   if (shape.is_request()) {
     on_request(qp, packet);
   } else if (shape.kind == r::Kind::ack) {

@@ -154,6 +154,8 @@ class Packets final : public roce::Sink {
 
   [[nodiscard]] Status connect(QueuePair& qp, const PacketPath& path);
   void forget(QueuePair& qp);
+  // Before the first packet that asks for something.
+  static void begin_sending(QueuePair& qp, std::uint32_t psn);
   // Work was posted: sends what may be sent.
   int serve(QueuePair& qp);
   // Takes what has arrived, answers, and gets on with queue pairs that wait for room or acknowledgements.

@@ -65,9 +65,9 @@ m::Syndrome syndrome_of_nak(std::uint8_t syndrome) {
 int Packets::transmit(QueuePair& qp, int budget) {
   PacketState& s = *qp.packets;
   int sent = 0;
-  while (sent < budget && qp.state == QpState::ready && s.resume_at_ns == 0) {
+  while (sent < budget && qp.sending() && s.resume_at_ns == 0) {
     if (s.cursor_seq == qp.seq_next && !start_next(qp)) break;
-    if (qp.state != QpState::ready) break;
+    if (!qp.sending()) break;
     const Sent& record = qp.sent_at(s.cursor_seq);
     const PsnRange& range = s.range_at(s.cursor_seq);
     const bool asks = is_read(record.opcode) || is_atomic(record.opcode);
@@ -80,7 +80,7 @@ int Packets::transmit(QueuePair& qp, int budget) {
     const std::uint32_t psn = r::psn_add(range.first, s.cursor_packet);
     const auto ahead = static_cast<std::uint32_t>(r::psn_diff(psn, s.una));
     if (!asks && s.path.transport == r::Transport::rc && ahead >= s.window) break;
-    if (!send_one(qp) || qp.state != QpState::ready || record.fault != m::Syndrome::none) break;
+    if (!send_one(qp) || !qp.sending() || record.fault != m::Syndrome::none) break;
     ++sent;
     const std::uint32_t next = asks ? r::psn_add(range.first, range.count) : r::psn_add(psn, 1);
     const bool again = r::psn_diff(psn, s.sent_end) < 0;
@@ -101,7 +101,8 @@ int Packets::transmit(QueuePair& qp, int budget) {
 // The next work request gets its packet numbers. False: there is none, or it has to wait.
 bool Packets::start_next(QueuePair& qp) {
   PacketState& s = *qp.packets;
-  if (qp.stopped || qp.next == qp.producer || qp.seq_next - qp.seq_done >= qp.sent.size()) return false;
+  if (qp.state != QpState::ready || qp.stopped || qp.next == qp.producer || qp.seq_next - qp.seq_done >= qp.sent.size())
+    return false;
   SendWork& work = s.work;
   s.work_seq = ~std::uint64_t{0};
   const auto available = static_cast<std::uint32_t>(qp.producer - qp.next);
@@ -297,7 +298,7 @@ void Packets::acknowledge(QueuePair& qp, std::uint32_t end_psn) {
   }
   const std::uint64_t before = qp.seq_done;
   engine_.advance(qp);
-  if (qp.state != QpState::ready) return;
+  if (!qp.sending()) return;
   const bool behind = s.cursor_seq - before < qp.seq_done - before;
   const bool inside = s.cursor_seq == qp.seq_done && s.cursor_seq != qp.seq_next &&
                       r::psn_diff(r::psn_add(s.range_at(s.cursor_seq).first, s.cursor_packet), s.una) < 0;
@@ -365,7 +366,7 @@ void Packets::on_nak(QueuePair& qp, const roce::Packet& packet) {
   if (r::psn_diff(packet.psn, s.una) < 0 || r::psn_diff(packet.psn, s.sent_end) >= 0)
     return drop(roce::Drop::unexpected_response);
   acknowledge(qp, packet.psn);
-  if (qp.state != QpState::ready) return;
+  if (!qp.sending()) return;
   if (r::is_rnr(packet.syndrome)) {
     ++counts_.rnr_received;
     if (s.resume_at_ns != 0) return;
@@ -405,7 +406,7 @@ void Packets::on_response(QueuePair& qp, const roce::Packet& packet) {
   const r::Shape& shape = r::shape_of(packet.opcode);
   if (is_read(record.opcode) != (shape.kind == r::Kind::read_response)) return drop(roce::Drop::unexpected_response);
   acknowledge(qp, range.first);  // everything before it was executed
-  if (qp.state != QpState::ready) return;
+  if (!qp.sending()) return;
   bool landed = true;
   if (shape.kind == r::Kind::atomic_ack) {
     // The result buffer gets the value in this host's byte order, as hardware writes it.

@@ -191,7 +191,7 @@ void Packets::finish_late(QueuePair& qp) {
     const PacketState::Waiting next = std::move(s.inbox.front());
     s.inbox.pop_front();
     roce::Packet packet;
-    if (qp.state != QpState::ready || roce::parse(next.bytes, packet) != roce::Drop::none) continue;
+    if (!qp.receiving() || roce::parse(next.bytes, packet) != roce::Drop::none) continue;
     handle(qp, {next.flow, next.ecn_ce, next.id_unknown, next.bytes, next.ip_id}, packet);
   }
 }

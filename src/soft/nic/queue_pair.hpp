@@ -17,10 +17,9 @@
 #include "soft/nic/decode.hpp"
 #include "soft/nic/link.hpp"
 #include "soft/nic/packets.hpp"
+#include "soft/nic/verbs.hpp"
 
 namespace strait::soft::nic {
-
-enum class QpState : std::uint8_t { init, ready, error };
 
 // Message numbers are compared modulo 2^32.
 [[nodiscard]] constexpr bool before(std::uint32_t a, std::uint32_t b) {
@@ -73,12 +72,12 @@ struct Landing {
   std::int64_t due_ns = 0;
 };
 
-struct QueuePair {
-  // Fixed at creation
+// What is fixed at creation, and survives a reset.
+struct QueueShape {
   std::uint32_t qpn = 0;
+  QpType type = QpType::rc;
   std::uint32_t pd = 0;
   std::uint32_t user_index = 0;
-  std::uint32_t access = 0;
   bool all_signaled = false;
   RingView sq;
   std::uint32_t sq_blocks = 0;
@@ -89,9 +88,17 @@ struct QueuePair {
   std::uint64_t* doorbell = nullptr;
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* recv_cq = nullptr;
+  std::uint64_t user = 0;  // for events
+};
+
+struct QueuePair : QueueShape {
+  std::uint32_t access = 0;
 
   // The connection
-  QpState state = QpState::init;
+  QpState state = QpState::reset;
+  bool heard = false;                    // of the peer, before RTS
+  bool drain_told = false;               // SQD: nobody waits for the send queue to drain any more
+  QpAttributes attributes;               // as modify_qp was told; the ones in force are elsewhere
   Link* link = nullptr;                  // over the ring grant
   std::unique_ptr<PacketState> packets;  // or over packets; neither: not connected
   std::uint32_t remote_qpn = 0;
@@ -141,10 +148,17 @@ struct QueuePair {
   [[nodiscard]] bool landing_waits() const { return landing && landing->waiting; }
 
   [[nodiscard]] Sent& sent_at(std::uint64_t seq) { return sent[seq & (sent.size() - 1)]; }
+  // Requests of the peer are served.
+  [[nodiscard]] bool receiving() const { return state >= QpState::rtr && state <= QpState::sqe; }
+  // Requests of ours are looked after; new ones start in `ready` only.
+  [[nodiscard]] bool sending() const { return state == QpState::ready || state == QpState::sqd; }
+  // What is posted to send completes with "flushed".
+  [[nodiscard]] bool flushes_sends() const { return state == QpState::sqe || state == QpState::error; }
   [[nodiscard]] bool idle() const { return seq_done == seq_next && next == producer; }
 
   // Nothing was posted or rung since the last look. Three loads, for passes over many queue pairs.
   [[nodiscard]] bool looks_idle() const {
+    if (state == QpState::reset) return true;
     const std::uint32_t raw = __atomic_load_n(&record[1], __ATOMIC_RELAXED);
     return state != QpState::error && next == producer &&
            static_cast<std::uint16_t>(wire::be32::from_raw(raw).value()) == static_cast<std::uint16_t>(producer) &&

@@ -31,11 +31,11 @@ std::uint8_t payload_flags(const SendWork& work) {
 }  // namespace
 
 int Engine::service_queue(QueuePair& qp) {
-  if (qp.state == QpState::error) {
+  if (qp.flushes_sends()) {
     flush_queue(qp);
     return 1;
   }
-  if (qp.state != QpState::ready || qp.stopped || qp.resume_at_ns != 0) return 0;
+  if (qp.state != QpState::ready || qp.link == nullptr || qp.stopped || qp.resume_at_ns != 0) return 0;
   int started = 0;
   SendWork work;
   while (qp.next != qp.producer && qp.seq_next - qp.seq_done < qp.sent.size()) {
@@ -343,7 +343,7 @@ void Engine::advance(QueuePair& qp) {
       complete(qp, sent, sent.fault);
       unpin(qp, sent, false);
       ++qp.seq_done;
-      fail_queue(qp);
+      fail_sends(qp);
       return;
     }
     if (sent.awaits_answer || before(qp.msn_acked, sent.msn_after)) return;
@@ -358,6 +358,8 @@ void Engine::advance(QueuePair& qp) {
     if (sent.pins != 0) unpin(qp, sent, false);
     ++qp.seq_done;
   }
+  if (qp.state == QpState::sqd) [[unlikely]]
+    check_drained(qp);
 }
 
 void Engine::complete(QueuePair& qp, const Sent& sent, m::Syndrome syndrome) {
@@ -382,7 +384,7 @@ Sent* Engine::find_sent(QueuePair& qp, std::uint32_t msn) {
 }
 
 void Engine::on_answer(QueuePair& qp, const Slot& message, Link& link) {
-  if (qp.state != QpState::ready) return;
+  if (!qp.sending()) return;
   switch (static_cast<Kind>(message.kind)) {
     case Kind::read_data: on_read_data(qp, message, link); break;
     case Kind::atomic_result: {
@@ -533,7 +535,7 @@ void Engine::fail_message(QueuePair& qp, std::uint32_t msn, m::Syndrome syndrome
 
 // Nobody will answer any more.
 void Engine::fail_oldest(QueuePair& qp, m::Syndrome syndrome, std::uint8_t vendor) {
-  if (qp.state != QpState::ready) return;
+  if (!qp.receiving()) return;
   if (qp.seq_done != qp.seq_next) {
     Sent& oldest = qp.sent_at(qp.seq_done);
     oldest.fault = syndrome;
@@ -559,6 +561,15 @@ void Engine::fail_queue(QueuePair& qp) {
 
 // Error state: whatever is posted completes with "flushed", work requests and receives alike, signaled or not.
 void Engine::flush_queue(QueuePair& qp) {
+  flush_sends(qp);
+  if (qp.state != QpState::error) return;
+  for (std::uint32_t left = qp.receives_waiting(); left != 0; --left) {
+    fail_receive(qp, m::Syndrome::flushed);
+    ++counts_.flushed;
+  }
+}
+
+void Engine::flush_sends(QueuePair& qp) {
   while (qp.seq_done != qp.seq_next) {
     const Sent& sent = qp.sent_at(qp.seq_done++);
     unpin(qp, sent, false);
@@ -573,10 +584,6 @@ void Engine::flush_queue(QueuePair& qp) {
     (void)decode_send(qp.sq, qp.next, static_cast<std::uint32_t>(qp.producer - qp.next), qp.qpn, work);
     complete(qp, {qp.next, 0, 0, work.opcode, true, false, 0, m::Syndrome::flushed, 0}, m::Syndrome::flushed);
     qp.next += work.blocks;
-    ++counts_.flushed;
-  }
-  for (std::uint32_t left = qp.receives_waiting(); left != 0; --left) {
-    fail_receive(qp, m::Syndrome::flushed);
     ++counts_.flushed;
   }
 }

@@ -111,7 +111,7 @@ void Engine::on_message(Link& link, const Slot& message) {
   QueuePair* qp = find_qp(message.to_qpn);
   const bool request = kind <= Kind::more;
   // Only the queue pair this one was connected to may speak to it.
-  if (qp == nullptr || qp->state == QpState::init || qp->link == nullptr ||
+  if (qp == nullptr || qp->state <= QpState::init || qp->link == nullptr ||
       (qp->link != &link && qp->link->peer != link.peer) || qp->remote_qpn != message.from_qpn) {
     if (!request) return;
     ++counts_.no_queue;
@@ -144,7 +144,7 @@ void Engine::on_message(Link& link, const Slot& message) {
 }
 
 void Engine::on_request(QueuePair& qp, Link& link, const Slot& message) {
-  if (qp.state != QpState::ready) return;  // an ack in this very message may have failed the queue
+  if (!qp.receiving()) return;  // an ack in this very message may have failed the queue
   if (message.msn != qp.msn_expected || qp.arriving.active) {
     ++counts_.out_of_sequence;  // sent before the peer heard of "receiver not ready"; it comes again
     if (link.lossy) straighten(qp, link, message);

@@ -27,6 +27,7 @@ Segment segment(const std::byte* at) {
 // The record is the truth and the doorbell register a hint: of the two, the one that is further on counts. The register
 // is looked at only when it changed, since one that is never rung again would seem to run ahead after 32768 blocks.
 void Engine::read_doorbell(QueuePair& qp) {
+  if (qp.state == QpState::reset) return;  // the program is about to set its record back
   const auto done16 = static_cast<std::uint16_t>(qp.producer);
   const std::uint32_t raw = __atomic_load_n(&qp.record[1], __ATOMIC_ACQUIRE);
   auto ahead = static_cast<std::uint16_t>(static_cast<std::uint16_t>(wire::be32::from_raw(raw).value()) - done16);

@@ -59,6 +59,15 @@ inline std::uint32_t get32(const std::byte* at) {
   return v;
 }
 
+// What a queue pair made by verbs looks like.
+struct TestShape {
+  QpType type = QpType::rc;
+  std::uint32_t blocks = 64;
+  std::uint32_t receives = 16;
+  std::uint32_t cqes = 128;
+  std::uint32_t cqe_bytes = 64;
+};
+
 // A queue pair with rings in memory of its own.
 class TestQueue {
  public:
@@ -66,16 +75,7 @@ class TestQueue {
             std::uint32_t cqes = 128,
             std::uint32_t access = STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ | STRAIT_NIC_REMOTE_ATOMIC,
             std::uint32_t cqe_bytes = 64)
-      : engine_(engine), blocks_(blocks), receives_(receives), cqes_(cqes), cqe_bytes_(cqe_bytes) {
-    memory_ = std::make_unique<Storage[]>(blocks + receives + std::size_t{cqes} * cqe_bytes / 64 + 2);
-    sq_ = memory_[0].bytes;
-    rq_ = memory_[blocks].bytes;
-    cq_ = memory_[blocks + receives].bytes;
-    record_ = memory_[blocks + receives + std::size_t{cqes} * cqe_bytes / 64].bytes;
-    cq_record_ = record_ + 64;
-    std::memset(cq_, 0xff, std::size_t{cqes} * cqe_bytes);
-    strait_nic_cq_request cq{sizeof cq, cqes, cqe_bytes, 0, cq_, cq_record_};
-    cqn_ = engine.create_cq(cq).value();
+      : TestQueue(engine, {QpType::rc, blocks, receives, cqes, cqe_bytes}) {
     strait_nic_qp_request qp{};
     qp.struct_size = sizeof qp;
     qp.pd = pd;
@@ -91,6 +91,21 @@ class TestQueue {
     const strait_nic_qp made = engine.create_qp(qp).value();
     qpn = made.qpn;
     doorbell_ = static_cast<std::uint64_t*>(made.doorbell);
+  }
+  // As verbs makes it: in RESET, and its doorbell is never rung.
+  TestQueue(Engine& engine, std::uint32_t pd, const TestShape& shape) : TestQueue(engine, shape) {
+    QpRequest qp;
+    qp.type = shape.type;
+    qp.pd = pd;
+    qp.send_cqn = qp.recv_cqn = cqn_;
+    qp.sq = sq_;
+    qp.sq_blocks = shape.blocks;
+    qp.rq = rq_;
+    qp.rq_entries = shape.receives;
+    qp.rq_stride_log2 = 6;
+    qp.record = record_;
+    qp.user = 77;
+    qpn = engine.create_qp(qp).value();
   }
   ~TestQueue() {
     if (outlives_engine) return;
@@ -159,6 +174,7 @@ class TestQueue {
     std::uint32_t word = 0;
     put32(reinterpret_cast<std::byte*>(&word), static_cast<std::uint32_t>(pi & 0xffff));
     __atomic_store_n(reinterpret_cast<std::uint32_t*>(record_ + 4), word, __ATOMIC_RELEASE);
+    if (doorbell_ == nullptr) return;
     std::uint64_t bell = 0;
     std::memcpy(&bell, sq_ + (last_ % blocks_) * 64, 8);
     __atomic_store_n(doorbell_, bell, __ATOMIC_RELEASE);
@@ -205,6 +221,11 @@ class TestQueue {
     __atomic_store_n(reinterpret_cast<std::uint32_t*>(cq_record_), word, __ATOMIC_RELEASE);
     return event;
   }
+  // What libmlx5 does when a queue pair was set back.
+  void set_back() {
+    pi = ri = last_ = 0;
+    std::memset(record_, 0, 8);
+  }
   std::byte* sq() { return sq_; }
   std::byte* record() { return record_; }
   std::uint64_t* doorbell() { return doorbell_; }
@@ -216,6 +237,24 @@ class TestQueue {
   bool outlives_engine = false;  // the engine is closed with the queue pair on it
 
  private:
+  TestQueue(Engine& engine, const TestShape& shape)
+      : engine_(engine),
+        blocks_(shape.blocks),
+        receives_(shape.receives),
+        cqes_(shape.cqes),
+        cqe_bytes_(shape.cqe_bytes) {
+    const std::size_t cq_bytes = std::size_t{cqes_} * cqe_bytes_;
+    memory_ = std::make_unique<Storage[]>(blocks_ + receives_ + cq_bytes / 64 + 2);
+    sq_ = memory_[0].bytes;
+    rq_ = memory_[blocks_].bytes;
+    cq_ = memory_[blocks_ + receives_].bytes;
+    record_ = memory_[blocks_ + receives_ + cq_bytes / 64].bytes;
+    cq_record_ = record_ + 64;
+    std::memset(cq_, 0xff, cq_bytes);
+    cqn_ = engine.create_cq(strait_nic_cq_request{sizeof(strait_nic_cq_request), cqes_, cqe_bytes_, 0, cq_, cq_record_})
+               .value();
+  }
+
   struct alignas(64) Storage {
     std::byte bytes[64];
   };
