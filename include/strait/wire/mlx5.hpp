@@ -116,10 +116,11 @@ struct DatagramSeg {
   std::uint8_t rmac[6];
   std::uint8_t tclass;
   std::uint8_t hop_limit;
-  be32 grh_gid_fl;
+  be32 grh_gid_fl;  // bit 30: there is a GRH; 27..20: index of the source GID; 19..0: flow label
   std::uint8_t rgid[16];
 
   STRAIT_HD constexpr std::uint32_t qpn() const { return dqp.value() & 0xffffff; }
+  STRAIT_HD constexpr std::uint8_t sgid_index() const { return static_cast<std::uint8_t>(grh_gid_fl.value() >> 20); }
 };
 inline constexpr std::uint32_t kDatagramSegments = 3;
 static_assert(sizeof(DatagramSeg) == kDatagramSegments * kSegmentBytes && std::is_trivial_v<DatagramSeg>);

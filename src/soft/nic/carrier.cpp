@@ -27,43 +27,89 @@ std::uint32_t first_psn(const EngineId& from, std::uint32_t from_qpn, const Engi
   return static_cast<std::uint32_t>(hash >> 20) & r::kPsnMask;
 }
 
+// The largest path MTU whose packets fit.
+std::uint32_t largest_pmtu(std::uint32_t packet_bytes) {
+  std::uint32_t largest = 0;
+  for (std::uint8_t code = 1; code <= 5; ++code) {
+    if (r::pmtu_bytes(code) + r::kMaxHeaderBytes + r::kIcrcBytes <= packet_bytes) largest = r::pmtu_bytes(code);
+  }
+  return largest;
+}
+
 }  // namespace
 
 Status Engine::open_port() {
-  roce::UdpPortSettings settings;
+  std::vector<roce::IpAddress> addresses(1);
   if (config_.packet_address == "loopback") {
     // Everything in 127/8 is this host. One address each, so that no packet goes to the wrong process first.
     const auto part = [&](std::size_t i) { return static_cast<std::uint8_t>(1 + id_[i] % 254); };
-    settings.address = roce::IpAddress::v4(127, part(0), part(1), part(2));
+    addresses[0] = roce::IpAddress::v4(127, part(0), part(1), part(2));
   } else {
-    STRAIT_TRY(settings.address, roce::IpAddress::parse(config_.packet_address));
+    STRAIT_TRY(addresses[0], roce::IpAddress::parse(config_.packet_address));
   }
-  STRAIT_TRY(auto port, roce::UdpPort::open(settings));
-  const std::uint8_t range = port->qpn_range();
-  return attach_port(std::move(port), range);
+  for (const std::string& text : config_.more_addresses) {
+    STRAIT_TRY(const roce::IpAddress address, roce::IpAddress::parse(text));
+    addresses.push_back(address);
+  }
+  // A queue pair has one number on all addresses, so one range must be free on all of them.
+  std::uint8_t range = 0;
+  for (unsigned tries = 0; tries < 256; ++tries) {
+    std::vector<std::unique_ptr<roce::UdpPort>> ports;
+    for (const roce::IpAddress& address : addresses) {
+      roce::UdpPortSettings settings;
+      settings.address = address;
+      settings.qpn_range = range;
+      auto port = roce::UdpPort::open(settings);
+      const bool taken = !port && port.error().code == Code::again;
+      if (taken && tries != 255) break;
+      if (!port) return std::move(port).error();
+      range = (*port)->qpn_range();
+      ports.push_back(std::move(*port));
+    }
+    if (ports.size() == addresses.size()) {
+      for (auto& port : ports) STRAIT_CHECK(attach_port(std::move(port), range));
+      return {};
+    }
+    range = static_cast<std::uint8_t>(range % 255 + 1);
+  }
+  return fail(Code::limit, "no range of queue pairs is free on all addresses");
 }
 
 Status Engine::attach_port(std::unique_ptr<roce::Port> port, std::uint8_t qpn_range) {
   const std::scoped_lock lock(mutex_);
   const std::uint32_t room = port->mtu_bytes();
-  std::uint32_t largest = 0;
-  for (std::uint8_t code = 1; code <= 5; ++code) {
-    if (r::pmtu_bytes(code) + r::kMaxHeaderBytes + r::kIcrcBytes <= room) largest = r::pmtu_bytes(code);
-  }
+  const std::uint32_t largest = largest_pmtu(room);
   if (largest == 0) return fail(Code::unsupported, "a port whose packets have {} bytes is too small", room);
   if (config_.packet_bytes != 0 && r::pmtu_code(config_.packet_bytes) == 0) {
     return fail(Code::invalid, "a path MTU of {} bytes: it is 256, 512, 1024, 2048 or 4096", config_.packet_bytes);
+  }
+  if (port->fd() >= 0) STRAIT_CHECK(poller_.add(port->fd()));
+  if (packets_) {
+    if (!mtu_given_) config_.packet_bytes = std::max(config_.packet_bytes, largest);
+    packets_->add_port(std::move(port));
+    return {};
   }
   if (config_.packet_bytes > largest) {
     return fail(Code::invalid, "a path MTU of {} bytes does not fit the interface; {} does", config_.packet_bytes,
                 largest);
   }
-  if (config_.packet_bytes == 0) config_.packet_bytes = largest;
-  if (port->fd() >= 0) STRAIT_CHECK(poller_.add(port->fd()));
+  mtu_given_ = config_.packet_bytes != 0;
+  if (!mtu_given_) config_.packet_bytes = largest;
   packets_ = std::make_unique<Packets>(*this, std::move(port));
   if (!config_.capture.empty()) STRAIT_CHECK(packets_->capture_to(config_.capture));
   qpn_range_ = qpn_range;
   return {};
+}
+
+std::vector<Gid> Engine::gids() const {
+  std::vector<Gid> out;
+  for (std::size_t i = 0; packets_ && i < packets_->port_count(); ++i) out.push_back(packets_->port(i).address().gid);
+  return out;
+}
+
+std::uint32_t Engine::path_mtu(std::uint8_t sgid_index) const {
+  if (!packets_ || sgid_index >= packets_->port_count()) return 0;
+  return std::min(largest_pmtu(packets_->port(sgid_index).mtu_bytes()), config_.packet_bytes);
 }
 
 strait_nic_address Engine::address() const {
@@ -73,7 +119,7 @@ strait_nic_address Engine::address() const {
   mine.engine = id_;
   mine.host = this_host();
   if (packets_) {
-    mine.gid = packets_->port().address().gid;
+    mine.gid = packets_->port(0).address().gid;
     mine.packet_bytes = static_cast<std::uint16_t>(config_.packet_bytes);
     mine.wants_packets = config_.carrier == Carrier::packets ? 1 : 0;
   }

@@ -49,11 +49,12 @@ struct EngineConfig {
   std::string name = "strait0";
   bool cross_copies = true;
   Carrier carrier = Carrier::any;
-  std::string packet_address;      // of this host, for RoCEv2; "loopback": one in 127/8 of its own; empty: no packets
-  std::uint32_t packet_bytes = 0;  // path MTU; 0: the largest that fits
-  std::string capture;             // file for a pcapng capture; empty: none
-  std::optional<StrictConfig> strict;  // report what a program may not do
-  std::optional<FaultPlan> faults;     // what to do wrong
+  std::string packet_address;  // of this host, for RoCEv2; "loopback": one in 127/8 of its own; empty: no packets
+  std::vector<std::string> more_addresses;  // of this host: the source GIDs 1, 2, ...; packet_address is number 0
+  std::uint32_t packet_bytes = 0;           // path MTU; 0: the largest that fits
+  std::string capture;                      // file for a pcapng capture; empty: none
+  std::optional<StrictConfig> strict;       // report what a program may not do
+  std::optional<FaultPlan> faults;          // what to do wrong
   const sys::Calls* calls = &sys::real_calls();
 };
 
@@ -70,7 +71,7 @@ struct EngineCounts {
 class Engine {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Engine>> open(const EngineConfig& config);
-  // Gives it a port for packets, before any queue pair is connected.
+  // Gives it a port for packets, before any queue pair is connected. The n-th is source GID n.
   [[nodiscard]] Status attach_port(std::unique_ptr<roce::Port> port, std::uint8_t qpn_range = 0);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -97,6 +98,17 @@ class Engine {
   // Not owned; outlives the engine or is taken away before. Null: nobody listens.
   void set_event_sink(EventSink* sink);
 
+  // Queue pair 1, which all processes on an address share.
+  void set_gsi_sink(GsiSink* sink);
+  // Code::again: the port is full for now.
+  [[nodiscard]] Status send_gsi(std::uint8_t sgid_index, const Gid& to, std::span<const std::byte> payload,
+                                std::uint32_t to_qpn = kGsiQpn);
+  // The addresses of this NIC, in the order of their indices.
+  [[nodiscard]] std::vector<Gid> gids() const;
+  // Payload of a packet: the most that any of the addresses takes, or that one does. 0: there is no such port.
+  [[nodiscard]] std::uint32_t path_mtu() const { return packets_ ? config_.packet_bytes : 0; }
+  [[nodiscard]] std::uint32_t path_mtu(std::uint8_t sgid_index) const;
+
   // Progress
   int drive(std::uint32_t qpn_hint);
   [[nodiscard]] bool arm();
@@ -105,7 +117,7 @@ class Engine {
   [[nodiscard]] const EngineConfig& config() const { return config_; }
   [[nodiscard]] strait_nic_address address() const;
   // Of the port for packets; empty: there is none.
-  [[nodiscard]] std::string packet_address() const { return packets_ ? packets_->port().address().text() : ""; }
+  [[nodiscard]] std::string packet_address() const { return packets_ ? packets_->port(0).address().text() : ""; }
   [[nodiscard]] std::string counters_text();
   // Strict: how many causes of this kind were found and reported.
   [[nodiscard]] std::uint64_t findings(Rule rule);
@@ -315,6 +327,7 @@ class Engine {
   std::atomic<std::uint32_t> note_{0};  // somebody found the lock taken and wants another pass
 
   EventSink* sink_ = nullptr;
+  GsiSink* gsi_sink_ = nullptr;
   MemoryTable memory_;
   struct Loan {  // the file behind a local registration, to be mapped by owners who land or fetch its bytes
     sys::Fd file;
@@ -327,6 +340,7 @@ class Engine {
   std::uint32_t next_cqn_ = 1;
   std::vector<std::unique_ptr<QueuePair>> qps_;  // index = low 16 bits of the qpn
   std::vector<std::uint8_t> qp_generation_;
+  bool mtu_given_ = false;
   std::uint8_t qpn_range_ = 0;  // top byte of every queue pair's number; 0: the generation
   std::uint32_t next_qp_ = 1;   // numbers rest before they name another queue pair
   std::vector<QueuePair*> active_;

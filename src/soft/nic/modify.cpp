@@ -83,6 +83,7 @@ Status Engine::begin_receiving(QueuePair& qp, const QpAttributes& attributes) {
   if (!packets_) return fail(Code::unsupported, "this NIC has no port for packets");
   PacketPath path;
   path.transport = transport_of(qp.type);
+  path.port = qp.type == QpType::ud ? std::uint8_t{0} : attributes.path.sgid_index;
   path.to.gid = attributes.path.dgid;
   path.remote_qpn = attributes.dest_qpn & m::kMaxQpn;
   path.receive_psn = attributes.rq_psn;

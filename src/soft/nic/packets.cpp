@@ -13,6 +13,7 @@ namespace r = wire::roce;
 namespace {
 constexpr int kReceivePerPass = 256;
 constexpr unsigned kIdlePasses = 256;
+constexpr unsigned kQuietPasses = 16;  // with several ports: how often one is looked at where nothing comes
 constexpr std::uint64_t kCompany = 16;
 constexpr std::size_t kMostWaiting = 4096;
 constexpr int kBurst = 64;  // packets of one queue pair before the next has its turn
@@ -24,13 +25,18 @@ constexpr std::int64_t kCnpPeriodNs = 50'000;
 Status Packets::connect(QueuePair& qp, const PacketPath& path) {
   if (r::pmtu_code(path.pmtu_bytes) == 0)
     return fail(Code::invalid, "a path MTU of {} bytes: it is 256, 512, 1024, 2048 or 4096", path.pmtu_bytes);
-  if (path.pmtu_bytes + r::kMaxHeaderBytes + r::kIcrcBytes > port_->mtu_bytes()) {
+  if (path.port >= ports_.size())
+    return fail(Code::invalid, "source GID {}: this NIC has {} addresses", int{path.port}, ports_.size());
+  const roce::Port& from = port(path.port);
+  // Datagrams say each for itself where they leave from, and are measured then.
+  const bool datagrams = path.transport == r::Transport::ud;
+  if (!datagrams && path.pmtu_bytes + r::kMaxHeaderBytes + r::kIcrcBytes > from.mtu_bytes()) {
     return fail(Code::invalid, "a path MTU of {} bytes does not fit this port, whose packets have at most {}",
-                path.pmtu_bytes, port_->mtu_bytes());
+                path.pmtu_bytes, from.mtu_bytes());
   }
-  if (path.transport != r::Transport::ud && path.to.is_v4() != port_->address().is_v4()) {
+  if (!datagrams && path.to.is_v4() != from.address().is_v4()) {
     return fail(Code::invalid, "the peer's address {} and this port's {} are not of one kind", path.to.text(),
-                port_->address().text());
+                from.address().text());
   }
   auto state = std::make_unique<PacketState>();
   state->path = path;
@@ -119,10 +125,17 @@ void Packets::queue_acks() {
 
 int Packets::pass() {
   // Nobody to receive for: strangers are counted now and then.
-  if (connected_ == 0 && ++idle_passes_ % kIdlePasses != 0) return 0;
+  ++idle_passes_;
+  if (connected_ == 0 && idle_passes_ % kIdlePasses != 0) return 0;
   // Those of the pass before: between the two the program may have posted, and both leave in one system call.
   queue_acks();
-  int done = port_->receive(*this, kReceivePerPass);
+  int done = 0;
+  for (OwnPort& own : ports_) {
+    if (own.quiet && ports_.size() > 1 && idle_passes_ % kQuietPasses != 0) continue;
+    const int got = own.port->receive(*this, kReceivePerPass);
+    own.quiet = got == 0 && (own.quiet || idle_passes_ % kIdlePasses == 0);
+    done += got;
+  }
   if (!held_.empty()) release_held();
   // Everybody in turn, so that one long message does not keep the others waiting.
   const std::size_t turns = std::min(busy_.size(), kQueuesPerPass);
@@ -199,9 +212,9 @@ std::int64_t Packets::timer_limit_ns(std::int64_t now_ns) const {
 
 std::string Packets::describe(const QueuePair& qp) const {
   const PacketPath& path = qp.packets->path;
-  if (path.transport == r::Transport::ud) return fmt::format("RoCEv2 datagrams from {}", port_->address().text());
+  if (path.transport == r::Transport::ud) return fmt::format("RoCEv2 datagrams from {}", port(0).address().text());
   const std::string& reason = qp.packets->reason;
-  return fmt::format("RoCEv2 from {} to {}, packets of {} bytes{}", port_->address().text(), path.to.text(),
+  return fmt::format("RoCEv2 from {} to {}, packets of {} bytes{}", port(path.port).address().text(), path.to.text(),
                      path.pmtu_bytes, reason.empty() ? "" : fmt::format(" ({})", reason));
 }
 
@@ -239,6 +252,7 @@ void Packets::on_packet(const roce::Arrival& arrival) {
   record_arrival(arrival);
   roce::Packet packet;
   if (const Drop why = roce::parse(arrival.bytes, packet); why != Drop::none) return drop(why);
+  if (packet.dest_qpn == kGsiQpn) return on_gsi(arrival, packet);
   QueuePair* const qp = engine_.find_qp(packet.dest_qpn);
   if (qp == nullptr || !qp->packets) return drop(Drop::unknown_qpn);
   PacketState& s = *qp->packets;

@@ -7,6 +7,7 @@
 //
 //   packets.cpp          queue pairs, passes, timers       packets_requester.cpp  work requests -> packets, answers
 //   packets_responder.cpp  requests -> memory, answers     packets_datagram.cpp   unreliable datagrams
+//   packets_gsi.cpp      queue pair 1
 //   packets_wire.cpp     the last step out: captures, faults on purpose
 #pragma once
 
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,7 @@ struct Completion;
 // The other end of a connection and how to treat it. Both ends must agree on the PMTU and, crosswise, on the PSNs.
 struct PacketPath {
   wire::roce::Transport transport = wire::roce::Transport::rc;
+  std::uint8_t port = 0;  // of this side: which of its addresses it speaks from
   roce::IpAddress to;
   std::uint32_t remote_qpn = 0;
   std::uint32_t send_psn = 0;
@@ -143,9 +146,12 @@ struct PacketCounts {
 
 class Packets final : public roce::Sink {
  public:
-  Packets(Engine& engine, std::unique_ptr<roce::Port> port) : engine_(engine), port_(std::move(port)) {}
+  Packets(Engine& engine, std::unique_ptr<roce::Port> port) : engine_(engine) { add_port(std::move(port)); }
 
-  [[nodiscard]] roce::Port& port() { return *port_; }
+  void add_port(std::unique_ptr<roce::Port> port) { ports_.push_back({std::move(port)}); }
+  [[nodiscard]] std::size_t port_count() const { return ports_.size(); }
+  [[nodiscard]] roce::Port& port(std::size_t i) { return *ports_[i].port; }
+  [[nodiscard]] const roce::Port& port(std::size_t i) const { return *ports_[i].port; }
   [[nodiscard]] const PacketCounts& counts() const { return counts_; }
   // ",packets_sent=1,...,drops_bad_icrc=2": to be appended to the engine's own.
   [[nodiscard]] std::string counters_text() const;
@@ -170,6 +176,11 @@ class Packets final : public roce::Sink {
   [[nodiscard]] std::string describe(const QueuePair& qp) const;
 
   void on_packet(const roce::Arrival& arrival) override;
+  // While somebody listens to queue pair 1, the ports are looked at as if it were connected.
+  void expect_gsi(bool on) { on ? ++connected_ : --connected_; }
+  // A datagram of queue pair 1.
+  [[nodiscard]] Status send_gsi(std::uint8_t from, const roce::IpAddress& to, std::uint32_t to_qpn,
+                                std::span<const std::byte> payload);
   // Strict: a payload that waited may land.
   void finish_late(QueuePair& qp);
 
@@ -189,9 +200,10 @@ class Packets final : public roce::Sink {
 
   // packets_wire.cpp
   // Room for a packet, or null: the port is full for now.
-  [[nodiscard]] std::byte* open_packet(const roce::IpAddress& to, std::uint16_t source_port, std::size_t payload_bytes);
+  [[nodiscard]] std::byte* open_packet(std::uint8_t from, const roce::IpAddress& to, std::uint16_t source_port,
+                                       std::size_t payload_bytes);
   [[nodiscard]] std::byte* open_packet(const PacketState& state, std::size_t payload_bytes) {
-    return open_packet(state.path.to, state.source_port, payload_bytes);
+    return open_packet(state.path.port, state.path.to, state.source_port, payload_bytes);
   }
   // Leaves as it is, or as the plan of faults has it.
   void close_packet(QueuePair& qp, std::byte* packet, std::size_t bytes);
@@ -218,6 +230,10 @@ class Packets final : public roce::Sink {
   void fail_at(QueuePair& qp, std::uint32_t psn, wire::mlx5::Syndrome syndrome, std::uint8_t vendor);
   static void slow_down(PacketState& state);
 
+  // packets_gsi.cpp
+  void on_gsi(const roce::Arrival& arrival, const roce::Packet& packet);
+  [[nodiscard]] std::size_t port_of(const roce::IpAddress& address) const;
+
   // packets_datagram.cpp
   [[nodiscard]] bool send_datagram(QueuePair& qp, const SendWork& work, std::uint32_t psn);
   void on_datagram(QueuePair& qp, const roce::Packet& packet);
@@ -243,7 +259,12 @@ class Packets final : public roce::Sink {
   [[nodiscard]] bool send_response(QueuePair& qp, PacketAnswer& answer);
 
   Engine& engine_;
-  std::unique_ptr<roce::Port> port_;
+  struct OwnPort {
+    std::unique_ptr<roce::Port> port;
+    bool quiet = true;  // nothing came lately: it is looked at now and then
+    bool unflushed = false;
+  };
+  std::vector<OwnPort> ports_;
   std::vector<QueuePair*> busy_;
   std::size_t next_busy_ = 0;
   std::vector<QueuePair*> ack_due_;
@@ -254,15 +275,18 @@ class Packets final : public roce::Sink {
   unsigned idle_passes_ = 0;
   std::unique_ptr<roce::Capture> capture_;
   std::uint64_t about_wqe_ = kNoWqe;  // what the packet being made belongs to, for the capture
+  std::uint8_t going_from_ = 0;       // port of the packet being made
   roce::IpAddress going_to_;          // a datagram's destination is its own, not the queue pair's
   struct Held {                       // late on purpose
     std::int64_t due_ns;
     std::uint64_t due_packet;
+    std::uint8_t from;
     roce::IpAddress to;
     std::uint16_t source_port;
     std::vector<std::byte> bytes;
   };
   std::vector<Held> held_;
+  std::uint32_t gsi_psn_ = 0;
   PacketCounts counts_;
 };
 

@@ -61,7 +61,16 @@ bool Packets::send_datagram(QueuePair& qp, const SendWork& work, std::uint32_t p
   const std::uint32_t n = work.total_bytes;
   roce::IpAddress to;
   std::memcpy(to.gid.data(), work.datagram.rgid, to.gid.size());
-  std::byte* const out = open_packet(to, s.source_port, n);
+  const std::uint8_t from = work.datagram.sgid_index();
+  if (from >= ports_.size() || to.is_v4() != port(from).address().is_v4()) {
+    fail_at(qp, psn, m::Syndrome::local_qp_operation, kVendorMalformed);
+    return true;
+  }
+  if (r::kMaxHeaderBytes + n + r::pad_of(n) + r::kIcrcBytes > port(from).mtu_bytes()) {
+    fail_at(qp, psn, m::Syndrome::local_length, 0);
+    return true;
+  }
+  std::byte* const out = open_packet(from, to, s.source_port, n);
   if (out == nullptr) return false;
   roce::Headers headers = reply_headers(
       qp, work.opcode == m::Opcode::send_imm ? r::Opcode::ud_send_only_imm : r::Opcode::ud_send_only, psn);

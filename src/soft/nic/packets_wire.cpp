@@ -19,14 +19,16 @@ Status Packets::capture_to(const std::string& file) {
   return {};
 }
 
-std::byte* Packets::open_packet(const roce::IpAddress& to, std::uint16_t source_port, std::size_t payload_bytes) {
+std::byte* Packets::open_packet(std::uint8_t from, const roce::IpAddress& to, std::uint16_t source_port,
+                                std::size_t payload_bytes) {
   about_wqe_ = kNoWqe;
+  going_from_ = from;
   going_to_ = to;
   const std::size_t most = r::kMaxHeaderBytes + payload_bytes + r::pad_of(payload_bytes) + r::kIcrcBytes;
-  std::byte* packet = port_->begin(to, source_port, most);
-  if (packet != nullptr || !unflushed_) return packet;
+  std::byte* packet = port(from).begin(to, source_port, most);
+  if (packet != nullptr || !ports_[from].unflushed) return packet;
   flush();
-  return port_->begin(to, source_port, most);
+  return port(from).begin(to, source_port, most);
 }
 
 void Packets::close_packet(QueuePair& qp, std::byte* packet, std::size_t bytes) {
@@ -42,7 +44,7 @@ void Packets::close_packet(QueuePair& qp, std::byte* packet, std::size_t bytes) 
     case Fault::duplicate: {
       const std::vector<std::byte> copy(packet, packet + bytes);
       commit(qp, packet, bytes, fault);
-      std::byte* const again = port_->begin(going_to_, qp.packets->source_port, bytes);
+      std::byte* const again = port(going_from_).begin(going_to_, qp.packets->source_port, bytes);
       if (again == nullptr) break;
       std::memcpy(again, copy.data(), bytes);
       commit(qp, again, bytes, fault);
@@ -56,8 +58,8 @@ void Packets::close_packet(QueuePair& qp, std::byte* packet, std::size_t bytes) 
 }
 
 void Packets::commit(QueuePair& qp, std::byte* packet, std::size_t bytes, Fault fault) {
-  port_->commit(bytes);
-  unflushed_ = true;
+  port(going_from_).commit(bytes);
+  unflushed_ = ports_[going_from_].unflushed = true;
   if (fault == Fault::corrupt) {
     // Behind the seal: one bit, anywhere.
     const std::uint64_t at = engine_.faults()->damaged_bit(qp.flow(), qp.message_rolls, bytes * 8);
@@ -67,28 +69,30 @@ void Packets::commit(QueuePair& qp, std::byte* packet, std::size_t bytes, Fault 
   std::string comment = fmt::format("{} queue pair {:#x}", engine_.config_.name, qp.qpn);
   if (about_wqe_ != kNoWqe) comment += fmt::format(", WQE {}", about_wqe_ & 0xffff);
   if (fault != Fault::none) comment += fmt::format(", fault: {}", fault_name(fault));
-  const roce::Flow flow{port_->address(), going_to_, port_->leaves_from(qp.packets->source_port)};
+  const roce::Port& from = port(going_from_);
+  const roce::Flow flow{from.address(), going_to_, from.leaves_from(qp.packets->source_port)};
   (void)capture_->write(flow, sys::wall_ns(), {packet, bytes}, comment, true);
 }
 
 void Packets::hold(QueuePair& qp, const std::byte* packet, std::size_t bytes, Fault fault) {
   const FaultPlan& plan = *engine_.faults();
   const std::uint64_t behind = counts_.packets_sent + plan.overtaken_by(qp.flow(), qp.message_rolls);
-  held_.push_back({sys::now_ns() + plan.late_by_ns(fault), fault == Fault::reorder ? behind : UINT64_MAX, going_to_,
-                   qp.packets->source_port, std::vector<std::byte>(packet, packet + bytes)});
+  held_.push_back({sys::now_ns() + plan.late_by_ns(fault), fault == Fault::reorder ? behind : UINT64_MAX, going_from_,
+                   going_to_, qp.packets->source_port, std::vector<std::byte>(packet, packet + bytes)});
 }
 
 void Packets::release_held() {
   const std::int64_t now = sys::now_ns();
   std::erase_if(held_, [&](const Held& held) {
     if (now < held.due_ns && counts_.packets_sent < held.due_packet) return false;
-    std::byte* const out = port_->begin(held.to, held.source_port, held.bytes.size());
+    std::byte* const out = port(held.from).begin(held.to, held.source_port, held.bytes.size());
     if (out == nullptr) return false;
     std::memcpy(out, held.bytes.data(), held.bytes.size());
-    port_->commit(held.bytes.size());
-    unflushed_ = true;
+    port(held.from).commit(held.bytes.size());
+    unflushed_ = ports_[held.from].unflushed = true;
     if (capture_) {
-      const roce::Flow flow{port_->address(), held.to, port_->leaves_from(held.source_port)};
+      const roce::Port& from = port(held.from);
+      const roce::Flow flow{from.address(), held.to, from.leaves_from(held.source_port)};
       (void)capture_->write(flow, sys::wall_ns(), {out, held.bytes.size()}, "fault: late", true);
     }
     return true;
@@ -109,7 +113,12 @@ bool Packets::is_down() const {
 void Packets::flush() {
   unflushed_packets_ = 0;
   if (!unflushed_) return;
-  unflushed_ = !port_->flush();  // what the system does not take now is tried again in the next pass
+  unflushed_ = false;
+  for (OwnPort& own : ports_) {
+    if (!own.unflushed) continue;
+    own.unflushed = !own.port->flush();  // what the system does not take now is tried again in the next pass
+    unflushed_ = unflushed_ || own.unflushed;
+  }
   if (capture_ && !unflushed_) (void)capture_->flush();
 }
 

@@ -118,6 +118,24 @@ class EventSink {
   virtual void on_async(const AsyncEvent& event) = 0;
 };
 
+// A management datagram: what queue pair 1 sends and receives. Every process on an address gets those that come in, and
+// knows by what they say whether they are its own.
+struct GsiMessage {
+  Gid source{};
+  Gid destination{};
+  std::uint8_t sgid_index = 0;  // which address of this NIC it came to; what an answer is sent from
+  std::uint32_t source_qpn = 0;
+  std::span<const std::byte> payload;  // behind the header area: the MAD. Valid during the call only
+};
+// As EventSink: called with the engine's lock held.
+class GsiSink {
+ public:
+  virtual ~GsiSink() = default;
+  virtual void on_gsi(const GsiMessage& message) = 0;
+};
+inline constexpr std::uint32_t kGsiQpn = 1;
+inline constexpr std::uint32_t kGsiQkey = 0x80010000;
+
 struct QpRequest {
   QpType type = QpType::rc;
   std::uint32_t pd = 0;

@@ -11,7 +11,7 @@
 // Several processes of one user may have ports on one address (SO_REUSEPORT). The kernel then gives all packets of a
 // flow to one of them, which need not be the right one. Each process claims a range of QPNs, the top byte, by an
 // abstract local socket, which the kernel frees when the process dies however; a packet for another range is forwarded
-// there.
+// there. A management datagram, for QPN 1, may be anybody's: every process on the address gets it.
 #pragma once
 
 #include <array>
@@ -95,6 +95,8 @@ class UdpPort final : public Port {
   void hand_out(Sink& sink, Run& run, int most, int& count);
   void forward(const Run& run, std::uint8_t range, std::size_t bytes);
   void forward_held();
+  void forward_to_all(const Run& run, std::size_t bytes);
+  [[nodiscard]] int pass_on(const Run& run, std::uint8_t range, std::size_t bytes);
 
   UdpPortSettings settings_;
   sys::UdpSocket socket_;
@@ -123,6 +125,8 @@ class UdpPort final : public Port {
   bool claim_busy_ = false;
   std::deque<Held> held_;  // for processes whose queue was full
   std::size_t held_bytes_ = 0;
+  std::vector<std::uint8_t> others_;  // ranges that were held when management datagrams were last offered to all
+  std::int64_t asked_all_ns_ = 0;
   PortCounters counters_;
 };
 

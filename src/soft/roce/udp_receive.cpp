@@ -7,15 +7,24 @@
 #include "soft/roce/packet.hpp"
 #include "soft/roce/udp_port.hpp"
 #include "soft/roce/udp_wire.hpp"
+#include "sys/clock.hpp"
 
 namespace strait::soft::roce {
 namespace {
 
 constexpr std::size_t kMostHeldBytes = 8 << 20;
+constexpr std::int64_t kAskAllAgainNs = 1'000'000;
 constexpr unsigned kClaimEvery = 8;  // calls of receive() per look at the claim's socket, while that is quiet
 
 std::uint8_t range_of(const std::byte* packet, std::size_t bytes) {
   return bytes >= 8 ? std::to_integer<std::uint8_t>(packet[5]) : std::uint8_t{0};
+}
+
+// A datagram for queue pair 1, as far as it can be told without looking closer.
+bool is_management(std::span<const std::byte> packet) {
+  constexpr std::uint32_t kQpn = 1;
+  return packet.size() >= 8 && peek_dest_qpn(packet) == kQpn &&
+         (packet[0] == static_cast<std::byte>(wire::roce::Opcode::ud_send_only));
 }
 
 }  // namespace
@@ -70,8 +79,8 @@ bool UdpPort::refill() {
   return run_end_ != 0;
 }
 
-// The first `bytes` of the run belong to `range`, which is not ours.
-void UdpPort::forward(const Run& run, std::uint8_t range, std::size_t bytes) {
+// 0, or why the process that holds `range` did not get the first `bytes` of the run.
+int UdpPort::pass_on(const Run& run, std::uint8_t range, std::size_t bytes) {
   const std::size_t packets = (bytes + run.segment_bytes - 1) / run.segment_bytes;
   ForwardHeader header;
   header.source = run.flow.source.gid;
@@ -89,16 +98,38 @@ void UdpPort::forward(const Run& run, std::uint8_t range, std::size_t bytes) {
   }
   if (error == 0) {
     counters_.forwarded += packets;
-  } else if (error == ECONNREFUSED || error == ENOENT) {
-    counters_.forward_no_holder += packets;
   } else if (error == EAGAIN && held_bytes_ + bytes <= kMostHeldBytes) {
     Held held{range, packets, std::vector<std::byte>(head.begin(), head.end())};
     held.message.insert(held.message.end(), run.data, run.data + bytes);
     held_bytes_ += held.message.size();
     held_.push_back(std::move(held));
-  } else {
+  } else if (error != ECONNREFUSED && error != ENOENT) {
     counters_.forward_full += packets;
   }
+  return error;
+}
+
+// The first `bytes` of the run belong to `range`, which is not ours.
+void UdpPort::forward(const Run& run, std::uint8_t range, std::size_t bytes) {
+  const int error = pass_on(run, range, bytes);
+  if (error == ECONNREFUSED || error == ENOENT)
+    counters_.forward_no_holder += (bytes + run.segment_bytes - 1) / run.segment_bytes;
+}
+
+// Nobody keeps a list of who is there: all names are tried, but not for every packet of a flood.
+void UdpPort::forward_to_all(const Run& run, std::size_t bytes) {
+  const std::int64_t now = sys::now_ns();
+  if (now - asked_all_ns_ < kAskAllAgainNs) {
+    for (const std::uint8_t range : others_) (void)pass_on(run, range, bytes);
+    return;
+  }
+  others_.clear();
+  for (unsigned range = 1; range <= 255; ++range) {
+    if (range == range_) continue;
+    const int error = pass_on(run, static_cast<std::uint8_t>(range), bytes);
+    if (error != ECONNREFUSED && error != ENOENT) others_.push_back(static_cast<std::uint8_t>(range));
+  }
+  asked_all_ns_ = sys::now_ns();
 }
 
 // The kernel keeps no more than ten messages or so for a process (net.unix.max_dgram_qlen); the rest waits here.
@@ -124,6 +155,7 @@ void UdpPort::hand_out(Sink& sink, Run& run, int most, int& count) {
     const std::uint8_t range = range_of(run.data, bytes);
     // Range 0 has the QPNs that are the same everywhere, and packets too short to tell: whoever has them counts them.
     if (range == range_ || range == 0) {
+      if (range == 0 && !run.forwarded && is_management({run.data, bytes})) forward_to_all(run, bytes);
       const Arrival arrival{run.flow, run.ecn_ce, run.flow.destination.is_v4(), {run.data, bytes}, 0};
       run.data += bytes;
       run.bytes -= bytes;
