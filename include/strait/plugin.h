@@ -129,7 +129,9 @@ enum { /* access of a memory region or a queue pair */
           writable. */
        STRAIT_NIC_CPU_ADDRESS = 1u << 16,
        /* Of a registration with a descriptor: pages_fd and pages_offset are valid too. */
-       STRAIT_NIC_PAGES_FD = 1u << 17
+       STRAIT_NIC_PAGES_FD = 1u << 17,
+       /* Of a registration of host memory: it lies at fd_offset in this process; `address` is only its name. */
+       STRAIT_NIC_HOST_ADDRESS = 1u << 18
 };
 
 enum { STRAIT_NIC_CQ_COLLAPSED = 1u << 0, STRAIT_NIC_CQ_IGNORE_OVERRUN = 1u << 1 };

@@ -9,6 +9,10 @@
 
 namespace strait::sys {
 
+bool is_open_fd(int fd) {
+  return ::fcntl(fd, F_GETFD) >= 0;
+}
+
 bool is_dmabuf(int fd) {
   constexpr long kDmaBufMagic = 0x444d4142;  // "DMAB", linux/magic.h
   struct statfs status {};

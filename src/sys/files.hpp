@@ -7,6 +7,7 @@
 
 namespace strait::sys {
 
+[[nodiscard]] bool is_open_fd(int fd);
 [[nodiscard]] bool is_dmabuf(int fd);
 // Size by seeking to the end, which works for dma-bufs too; -1 when it cannot be told.
 [[nodiscard]] std::int64_t file_bytes(int fd);

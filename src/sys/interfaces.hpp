@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 
@@ -20,6 +21,16 @@ using IpBytes = std::array<std::uint8_t, 16>;
 // An address by which other hosts may reach this one: the first of an interface that is up and not loopback, IPv4
 // before IPv6, as text. Empty when there is none.
 [[nodiscard]] std::string first_address();
+
+// Every address of an interface that is up, in the system's order.
+struct HostAddress {
+  IpBytes address{};
+  std::string interface;
+  unsigned interface_index = 0;
+  std::uint32_t mtu_bytes = 0;  // of whole IP packets
+  bool loopback = false;
+};
+[[nodiscard]] Result<std::vector<HostAddress>> host_addresses();
 
 struct Interface {
   std::string name;

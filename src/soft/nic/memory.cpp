@@ -98,7 +98,8 @@ Result<strait_nic_mr> MemoryTable::add(const strait_nic_mr_request& request, con
       made.bytes = made.mapping.data() + skip;
     }
   } else {
-    made.bytes = reinterpret_cast<std::byte*>(request.address);
+    const bool elsewhere = (request.access & STRAIT_NIC_HOST_ADDRESS) != 0;
+    made.bytes = reinterpret_cast<std::byte*>(elsewhere ? request.fd_offset : request.address);
   }
 
   made.key = take_key();
