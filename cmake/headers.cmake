@@ -40,6 +40,8 @@ function(strait_check_headers)
     endforeach()
     if(owner)
       strait_check_header(${owner} ${header} .cpp)
+    elseif(header MATCHES "^soft/preload/")
+      strait_check_header(host ${header} .cpp)  # no module: a library of its own, without the house's flags
     elseif(header MATCHES "^tool/")
       strait_check_header(commands ${header} .cpp)  # the tool is no module, and nobody may include it
     else()

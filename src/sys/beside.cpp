@@ -7,9 +7,12 @@
 namespace strait::sys {
 
 std::string beside_this_library(const std::string& name) {
+  return beside_library_of(reinterpret_cast<const void*>(&beside_this_library), name);
+}
+
+std::string beside_library_of(const void* symbol, const std::string& name) {
   Dl_info where{};
-  if (::dladdr(reinterpret_cast<const void*>(&beside_this_library), &where) == 0 || where.dli_fname == nullptr)
-    return name;
+  if (::dladdr(symbol, &where) == 0 || where.dli_fname == nullptr) return name;
   std::string path = where.dli_fname;
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return name;

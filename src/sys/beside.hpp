@@ -10,4 +10,7 @@ namespace strait::sys {
 // for the loader's usual places. Not left to RUNPATH alone: sanitizers call dlopen from a library of their own.
 [[nodiscard]] std::string beside_this_library(const std::string& name);
 
+// The same beside the library that holds `symbol`.
+[[nodiscard]] std::string beside_library_of(const void* symbol, const std::string& name);
+
 }  // namespace strait::sys

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <deque>
@@ -62,8 +63,9 @@ void commands(std::string& out, const CLI::App& app) {
   }
 }
 
-void exit_status(std::string& out) {
+void exit_status(std::string& out, const std::string& own) {
   heading(out, "EXIT STATUS");
+  if (!own.empty()) return as_it_is(out, own);
   out +=
       "  0  done\n  1  failed; the cause and what to try are on stderr\n  2  wrong use\n"
       "  3  not possible here (this machine, memory or NIC); the reason is on stderr\n";
@@ -92,7 +94,7 @@ std::string page(const Manual& manual, const CLI::App& app) {
   }
   commands(out, app);
   options(out, app);
-  exit_status(out);
+  exit_status(out, manual.exits);
   environment(out, manual.environment);
   heading(out, "EXAMPLES");
   as_it_is(out, manual.examples);
@@ -154,6 +156,7 @@ std::function<std::string(const std::string&)> one_of(std::vector<std::string> w
 
 struct Command::Parts {
   CLI::App* app;
+  std::vector<std::string>* rest = nullptr;
   std::function<int()> run;
 };
 
@@ -200,6 +203,11 @@ void Command::many(const char* name, std::vector<std::string>& into, Takes takes
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void Command::rest(std::vector<std::string>& into) {
+  parts_->app->prefix_command();
+  parts_->rest = &into;
+}
+
 void Command::not_both(const char* name, const char* other) {
   parts_->app->get_option(name)->excludes(parts_->app->get_option(other));
 }
@@ -223,20 +231,38 @@ Command CommandLine::add(const char* name, const char* summary, Manual manual) {
   CLI::App& app = *parts_->root.add_subcommand(name, summary);
   app.formatter(std::make_shared<ManualPage>(std::move(manual)));
   app.set_help_flag("-h,--help", "This page.");
-  return Command(parts_->commands.emplace_back(Command::Parts{&app, nullptr}));
+  return Command(parts_->commands.emplace_back(Command::Parts{&app, nullptr, nullptr}));
+}
+
+// Where "--" is, for commands that take another command line behind it: the parser would look for its own words there.
+int CommandLine::end_of_options(int argc, char** argv) const {
+  for (const Command::Parts& command : parts_->commands) {
+    if (command.rest == nullptr || argc < 2 || command.app->get_name() != argv[1]) continue;
+    for (int i = 2; i < argc; ++i) {
+      if (std::string_view(argv[i]) == "--") return i;
+    }
+  }
+  return argc;
 }
 
 int CommandLine::run(int argc, char** argv) {
   CLI::App& root = parts_->root;
+  const int mark = end_of_options(argc, argv);
+  const int cut = std::min(mark + 1, argc);
   try {
-    root.parse(argc, argv);
+    root.parse(mark, argv);
   } catch (const CLI::Success& request) {  // help and version
     return root.exit(request);
   } catch (const CLI::ParseError& error) {
     return wrong_use(error, root, argc > 1 ? argv[1] : "");
   }
   for (const Command::Parts& command : parts_->commands) {
-    if (command.app->parsed()) return command.run();
+    if (!command.app->parsed()) continue;
+    if (command.rest != nullptr) {
+      *command.rest = command.app->remaining();
+      command.rest->insert(command.rest->end(), argv + cut, argv + argc);
+    }
+    return command.run();
   }
   return kWrongUse;
 }

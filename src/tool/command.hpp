@@ -17,6 +17,7 @@ struct Manual {
   std::string description;  // paragraphs; lines are filled, a line that begins with two blanks stays as it is
   std::string examples;     // as it is
   std::string environment;  // "NAME  text" a line; added to what every command has
+  std::string exits = {};   // lines about exit codes; empty: what every command has
 };
 
 // What an option takes.
@@ -45,6 +46,8 @@ class Command {
   void word(const char* name, std::string& into, const char* help, bool required = false);
   // As often as wanted.
   void many(const char* name, std::vector<std::string>& into, Takes takes);
+  // Everything from the first word on that is no option, or from behind "--": another command line.
+  void rest(std::vector<std::string>& into);
   void not_both(const char* name, const char* other);
 
   // Called once the command line is known to be right; gives the exit code.
@@ -67,6 +70,7 @@ class CommandLine {
 
  private:
   struct Parts;
+  [[nodiscard]] int end_of_options(int argc, char** argv) const;
   std::unique_ptr<Parts> parts_;
 };
 

@@ -27,7 +27,8 @@ const Manual kManual{
         "strait demo                      see it work, in a few seconds\n"
         "strait info                      what is on this machine\n"
         "strait perf --spawn              latency and bandwidth, one command\n"
-        "strait faults drop=2%,seed=7     what a plan of faults decides",
+        "strait faults drop=2%,seed=7     what a plan of faults decides\n"
+        "strait run -- ibv_devinfo        other people's RDMA programs",
     .environment = {},
 };
 
@@ -40,6 +41,7 @@ int main(int argc, char** argv) {
     add_info(line);
     add_perf(line);
     add_faults(line);
+    add_run(line);
     return line.run(argc, argv);
   } catch (const strait::Failure& failure) {
     return complain(failure.error());

@@ -20,6 +20,7 @@ void add_demo(CommandLine& line);
 void add_faults(CommandLine& line);
 void add_info(CommandLine& line);
 void add_perf(CommandLine& line);
+void add_run(CommandLine& line);
 
 // Prints "strait: cause" and the remedy to stderr, within 80 columns, and gives the exit code that fits the error.
 int complain(const Error& error, std::string_view doing = {});

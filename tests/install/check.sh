@@ -20,7 +20,7 @@ mkdir "$temp/somewhere"
 mv "$temp/first" "$temp/somewhere/else"
 prefix=$temp/somewhere/else
 libs=$(dirname "$(find "$prefix" -name libstrait.so)")
-names=(libstrait libstrait-soft)
+names=(libstrait libstrait-soft libstrait-host)
 # Left out of a build without libibverbs.
 [[ ! -f $build/lib/libstrait-verbs.so ]] || names+=(libstrait-verbs)
 [[ -f $libs/libstrait.so ]] || fail "no libstrait.so below the prefix"
@@ -64,6 +64,9 @@ case $check in
         if [[ $name == libstrait-verbs && $needed == libibverbs.so.1 ]]; then continue; fi
         [[ $needed =~ ^(libstdc\+\+|libgcc_s|libm|libc|ld-linux[-a-z0-9_]*)\.so\.[0-9]+$ ]] || fail "$name needs $needed"
       done < <(readelf -d "$libs/$name.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+      # In every process of a run: it may bring nothing along.
+      [[ $name != libstrait-host || -z $(readelf -d "$libs/$name.so" | grep -E 'NEEDED.*(stdc|gcc)') ]] ||
+        fail "libstrait-host needs more than the C library"
       runpath=$(readelf -d "$libs/$name.so" | sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p')
       [[ $runpath =~ ^[$]ORIGIN(:[$]ORIGIN/[^:]*)*$ ]] || fail "$name has the run path '$runpath'"
     done

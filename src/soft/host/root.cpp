@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "soft/host/root.hpp"
+
+#include <sys/sysmacros.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace strait::soft::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kName = "strait-run";
+
+bool is_plain(std::string_view path) {
+  return path.size() > 1 && path.front() == '/' && path.back() != '/' && path.find("/../") == path.npos &&
+         path.find("//") == path.npos && !path.ends_with("/..") && path.find('\n') == path.npos;
+}
+
+}  // namespace
+
+Result<Root> Root::create() {
+  const std::string parent = sys::temporary_folder();
+  sys::Scratch::sweep(parent, kName);
+  STRAIT_TRY(sys::Scratch scratch, sys::Scratch::create(parent, kName));
+  return Root(std::move(scratch));
+}
+
+Result<std::string> Root::prepare(std::string_view path) const {
+  if (!is_plain(path)) return fail(Code::invalid, "\"{}\" is no absolute path without detours", path);
+  std::string real = scratch_.path() + std::string(path);
+  std::error_code failed;
+  fs::create_directories(fs::path(real).parent_path(), failed);
+  if (failed) return fail_errno(failed.value(), fmt::format("making the folder of {}", real));
+  return real;
+}
+
+Status Root::write(std::string_view path, std::string_view text) const {
+  STRAIT_TRY(const std::string real, prepare(path));
+  std::ofstream out(real, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  if (!out) return fail_errno(errno, fmt::format("writing {}", real));
+  return {};
+}
+
+Status Root::claim(std::string_view path) {
+  claims_ += std::string(path) + "\n";
+  STRAIT_CHECK(folder(path));
+  return write("/claims", claims_);
+}
+
+Status Root::file(std::string_view path, std::string_view text) {
+  std::string whole(text);
+  if (whole.empty() || whole.back() != '\n') whole.push_back('\n');
+  return write(path, whole);
+}
+
+Status Root::folder(std::string_view path) {
+  STRAIT_TRY(const std::string real, prepare(path));
+  std::error_code failed;
+  fs::create_directory(real, failed);
+  if (failed) return fail_errno(failed.value(), fmt::format("making the folder {}", real));
+  return {};
+}
+
+Status Root::link(std::string_view path, std::string_view target) {
+  STRAIT_TRY(const std::string real, prepare(path));
+  std::error_code failed;
+  fs::create_symlink(std::string(target), real, failed);
+  if (failed) return fail_errno(failed.value(), fmt::format("making the link {}", real));
+  return {};
+}
+
+Status Root::node(std::string_view path, std::uint64_t number) {
+  if (!path.starts_with("/dev/")) return fail(Code::invalid, "a device node is below /dev, which {} is not", path);
+  STRAIT_CHECK(write(path, fmt::format("{}:{}\n", major(number), minor(number))));
+  return {};
+}
+
+}  // namespace strait::soft::host
