@@ -17,6 +17,7 @@ TEST(Help, ReadsLikeAManualPage) {
                                                   {"info", "--help"},
                                                   {"perf", "--help"},
                                                   {"faults", "--help"},
+                                                  {"run", "--help"},
                                                   {"perf", "-h"}}) {
     const Outcome outcome = strait(command);
     EXPECT_EQ(outcome.status, 0);
@@ -50,7 +51,8 @@ TEST(Help, MentionsEveryOption) {
     EXPECT_NE(perf.find(test), std::string::npos) << test;
   }
   const std::string top = strait({"--help"}).out;
-  for (const char* command : {"strait demo", "strait info", "strait perf", "strait faults", "--version"}) {
+  for (const char* command :
+       {"strait demo", "strait info", "strait perf", "strait faults", "strait run", "--version"}) {
     EXPECT_NE(top.find(command), std::string::npos) << command;
   }
   for (const char* hidden : {"--peer", "--damage", "--packets-from"})
@@ -97,9 +99,9 @@ TEST(WrongUse, AnUnknownSettingIsRefusedByName) {
 
 TEST(WrongUse, AnUnknownCommandGetsTheListOfThoseThereAre) {
   const Outcome outcome = strait({"dmo"});
-  EXPECT_EQ(
-      outcome.err,
-      "strait: there is no command 'dmo'\n  Commands: demo, info, perf, faults. `strait --help` says what they do.\n");
+  EXPECT_EQ(outcome.err,
+            "strait: there is no command 'dmo'\n  Commands: demo, info, perf, faults, run. `strait --help` says what "
+            "they do.\n");
 }
 
 TEST(WrongUse, AnAddressThatIsNoneIsNotAFailure) {
