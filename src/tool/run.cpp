@@ -35,7 +35,7 @@ const Manual kManual{
         "strait run -- ibv_rc_pingpong -g 0 127.0.0.1",
     .environment = {},
     .exits =
-        "The one of PROGRAM, or 128 + n when signal n ended it. If it did not get that far:\n"
+        "That of PROGRAM, or 128 + n when signal n ended it. If it was not started:\n"
         "  1    failed; the cause and what to try are on stderr\n"
         "  2    wrong use\n"
         "  3    not possible here; the reason is on stderr\n"
