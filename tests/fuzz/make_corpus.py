@@ -338,5 +338,71 @@ def cm_message():
     }
 
 
-for seeds in (endpoint, values, options, ticket, rendezvous, wqe, packet, live_packet, frame, cm_message):
+def cm_commands():
+    # Frames of cm_commands.cpp. Pointers and ids may also lie in the bytes: ids count from 0.
+    def command(number, body, pointer=2, channel=0):
+        body += bytes(-len(body) % 4)
+        return bytes([number, channel << 7 | len(body) // 4, pointer]) + body
+
+    def parameters(qpn):
+        return struct.pack("<II256x8B", qpn, 0, 0, 0, 4, 2, 0, 7, 7, 1)
+
+    def sockaddr(port, host=b"\x7f\0\0\1"):
+        return struct.pack("<H", 2) + struct.pack(">H", port) + host + bytes(8)
+
+    def create(space=0x106, kind=2):
+        return command(0, struct.pack("<QQHB5x", 0x1000, 0, space, kind), 1)
+
+    def bind_ip(number, port, host=b"\x7f\0\0\1"):
+        return command(2, struct.pack("<Q", 0) + sockaddr(port, host).ljust(28, b"\0") + struct.pack("<I", number))
+
+    def resolve_ip(number, port):
+        return command(3, bytes(28) + sockaddr(port).ljust(28, b"\0") + struct.pack("<II", number, 2000))
+
+    def bind(number, port):
+        return command(20, struct.pack("<IHH", number, 16, 0) + sockaddr(port).ljust(128, b"\0"))
+
+    def listen(number, backlog=4):
+        return command(7, struct.pack("<II", number, backlog))
+
+    def route(number):
+        return command(4, struct.pack("<II", number, 2000))
+
+    def event(channel=0):
+        return command(12, bytes(8), 0, channel)
+
+    def query(number, option):
+        return command(19, struct.pack("<QII", 0, number, option), 0)
+
+    def attributes(number, state):
+        return command(11, struct.pack("<QII", 0, number, state), 0)
+
+    def connect(number):
+        return command(6, parameters(0x111) + struct.pack("<IIII", number, 0, 0, 0))
+
+    resolved = create() + resolve_ip(0, 7471) + event() + route(0) + event()
+    listening = create() + bind(0, 7471) + listen(0)
+    return {
+        "create": create() + create(0x111, 4) + create(2, 4) + create(0x13F, 9) + create(7),
+        "listen": listening + query(0, 0) + query(0, 2),
+        "listen-any": create() + bind_ip(0, 7471, bytes(4)) + listen(0) + listen(0),
+        "resolve": resolved + query(0, 0) + query(0, 1) + query(0, 2) + attributes(0, 1) + attributes(0, 2),
+        "route": resolved + command(5, struct.pack("<QII", 0, 0, 0), 0),
+        "connect": resolved + connect(0) + attributes(0, 1) + command(10, bytes(4)),
+        "both": listening + create() + resolve_ip(1, 7471) + event() + route(1) + event() + connect(1) + event() * 4,
+        "migrate": create() + resolve_ip(0, 1) + command(18, struct.pack("<QII", 0, 0, 3), 0, 1) + event(1) + event(),
+        "destroy": create() + resolve_ip(0, 1) + command(1, struct.pack("<QII", 0, 0, 0), 0),
+        "notify": create() + command(15, struct.pack("<II", 0, 4)),
+        "disconnect": resolved + command(10, struct.pack("<I", 0)),
+        "leave": command(17, bytes(16), 0),
+        "join": create(0x111, 4) + command(22, struct.pack("<QQIHH", 0, 1, 0, 16, 0) + sockaddr(0, b"\xe0\0\0\1").ljust(128, b"\0"), 0),
+        "join-ip": create(0x111, 4) + command(16, bytes(16) + sockaddr(0, b"\xe0\0\0\1").ljust(28, b"\0") + struct.pack("<I", 0), 0),
+        "option": create() + command(14, struct.pack("<QIIII", 0, 0, 0, 0, 1), 0),
+        "reject": create() + command(9, struct.pack("<IBBH", 0, 3, 28, 0) + b"no!".ljust(256, b"\0")),
+        "accept": create() + command(8, struct.pack("<Q", 7) + parameters(2) + bytes(16)),
+        "unknown": command(13, b"") + command(23, b"") + command(255, bytes(8)),
+    }
+
+
+for seeds in (endpoint, values, options, ticket, rendezvous, wqe, packet, live_packet, frame, cm_message, cm_commands):
     write(seeds.__name__, seeds())

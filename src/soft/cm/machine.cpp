@@ -106,8 +106,10 @@ const std::pair<const Id, Machine::Listener>* Machine::find_listener(std::uint64
   for (const auto& entry : listeners_) {
     if (entry.second.service_id != service_id) continue;
     if (entry.second.address == address) return &entry;
-    // 0.0.0.0 takes IPv4 only, :: takes both.
-    if (entry.second.address.is_any() && (!entry.second.address.is_v4() || address.is_v4())) any = &entry;
+    // 0.0.0.0 takes IPv4 only.
+    if (!entry.second.address.is_any()) continue;
+    const bool v4 = entry.second.address.is_v4();
+    if (v4 == address.is_v4() || (!v4 && !entry.second.one_family)) any = &entry;
   }
   return any;
 }
@@ -158,7 +160,7 @@ Rej Machine::rejection(const Connection& c, wire::mad::RejReason reason, std::ui
   return rej;
 }
 
-Result<Id> Machine::listen(std::uint64_t service_id, const IpAddress& address, std::uint32_t backlog) {
+Result<Id> Machine::listen(std::uint64_t service_id, const IpAddress& address, std::uint32_t backlog, bool one_family) {
   for (const auto& [id, listener] : listeners_) {
     if (listener.service_id == service_id && listener.address == address)
       return Error{Code::again, EADDRINUSE, 0,
@@ -166,7 +168,7 @@ Result<Id> Machine::listen(std::uint64_t service_id, const IpAddress& address, s
                    "Choose another port."};
   }
   const Id id = new_id();
-  listeners_[id] = Listener{service_id, address, backlog, 0};
+  listeners_[id] = Listener{service_id, address, backlog, 0, one_family};
   return id;
 }
 

@@ -138,6 +138,15 @@ struct Connection {
   int tries_left = 0;
 };
 
+// What a message calls the receiver's end; 0: it does not know it yet.
+[[nodiscard]] std::uint32_t addressee(const Message& message);
+// What REQ and SIDR_REQ ask for. The address is in the private data; a service without one has the packet's, `to`.
+struct Asked {
+  std::uint64_t service_id = 0;
+  IpAddress address;
+};
+[[nodiscard]] std::optional<Asked> asked(const IpAddress& to, const Message& message);
+
 struct MachineConfig {
   std::uint64_t node_guid = 0;
   std::uint8_t range = 1;             // top byte of all ids: how messages find one of several processes
@@ -160,8 +169,9 @@ class Machine {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  // `address` any: all of the host's. Code::again when somebody listens there already.
-  [[nodiscard]] Result<Id> listen(std::uint64_t service_id, const IpAddress& address, std::uint32_t backlog);
+  // `address` any: all of the host's; :: takes IPv4 too, unless `one_family`. Code::again when somebody listens there.
+  [[nodiscard]] Result<Id> listen(std::uint64_t service_id, const IpAddress& address, std::uint32_t backlog,
+                                  bool one_family = false);
   [[nodiscard]] Result<Id> connect(const ConnectRequest& request);
   // For UD: asks who serves.
   [[nodiscard]] Result<Id> resolve(const ConnectRequest& request);
@@ -177,6 +187,9 @@ class Machine {
   // No more events of it. Requests of a listener that nobody took are refused.
   void release(Id id);
 
+  // Is a message about something that is here? Of requests: `exact` says whether a listener has that very address.
+  enum class Concern : std::uint8_t { none, wildcard, exact };
+  [[nodiscard]] Concern concern(const IpAddress& from, const IpAddress& to, const Message& message) const;
   // A message as it arrived. False: nobody here knows it, and it was answered as the rules say for strangers.
   bool on_mad(const IpAddress& from, const IpAddress& to, std::span<const std::byte> bytes);
   void on_time();
@@ -194,6 +207,7 @@ class Machine {
     IpAddress address;
     std::uint32_t backlog = 0;
     std::uint32_t waiting = 0;
+    bool one_family = false;
   };
   struct PeerKey {  // a peer names its connection by its own id
     IpAddress address;

@@ -32,6 +32,54 @@ bool Machine::on_mad(const IpAddress& from, const IpAddress& to, std::span<const
   return ours;
 }
 
+namespace {
+
+// What a message calls the receiver's end; 0: it does not know it yet.
+struct Addressee {
+  std::uint32_t operator()(const Req&) const { return 0; }
+  std::uint32_t operator()(const SidrReq&) const { return 0; }
+  std::uint32_t operator()(const SidrRep& m) const { return m.request_id; }
+  template <class Other>
+  std::uint32_t operator()(const Other& m) const {
+    return m.remote_comm_id;
+  }
+};
+
+}  // namespace
+
+std::uint32_t addressee(const Message& message) {
+  return std::visit(Addressee{}, message.body);
+}
+
+std::optional<Asked> asked(const IpAddress& to, const Message& message) {
+  const auto of = [&](std::uint64_t service_id, std::span<const std::byte> private_data) {
+    const auto addresses = parse_ip_header(private_data);
+    return Asked{service_id, addresses ? addresses->destination : to};
+  };
+  if (const auto* req = std::get_if<Req>(&message.body)) return of(req->service_id, req->private_data);
+  if (const auto* req = std::get_if<SidrReq>(&message.body)) return of(req->service_id, req->private_data);
+  return std::nullopt;
+}
+
+Machine::Concern Machine::concern(const IpAddress& from, const IpAddress& to, const Message& message) const {
+  const auto known_peer = [&](std::uint32_t comm_id, bool service) {
+    return by_peer_.count({from, comm_id, service}) != 0 ? Concern::exact : Concern::none;
+  };
+  if (const auto service = asked(to, message)) {
+    const auto* req = std::get_if<Req>(&message.body);
+    const Concern known = req != nullptr ? known_peer(req->local_comm_id, false)
+                                         : known_peer(std::get<SidrReq>(message.body).request_id, true);
+    if (known != Concern::none) return known;
+    const auto* const found = find_listener(service->service_id, service->address);
+    if (found == nullptr) return Concern::none;
+    return found->second.address.is_any() ? Concern::wildcard : Concern::exact;
+  }
+  const std::uint32_t id = addressee(message);
+  if (id != 0) return connections_.count(id) != 0 ? Concern::exact : Concern::none;
+  const auto* rej = std::get_if<Rej>(&message.body);
+  return rej != nullptr ? known_peer(rej->local_comm_id, false) : Concern::none;
+}
+
 // The connection that both ids name. A peer that has not told us its id yet has none to be compared.
 Connection* Machine::partner(const From& where, std::uint32_t ours, std::uint32_t theirs) {
   Connection* const c = lookup(ours);
