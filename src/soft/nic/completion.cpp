@@ -9,7 +9,8 @@ namespace m = wire::mlx5;
 
 namespace {
 constexpr std::size_t kSyndromeWord = offsetof(m::ErrorCqe, hw_err_synd);
-}
+constexpr std::uint32_t kNotArmed = 0xffffffff;
+}  // namespace
 
 CompletionQueue::CompletionQueue(std::uint32_t number, const strait_nic_cq_request& request)
     : number_(number),
@@ -21,12 +22,63 @@ CompletionQueue::CompletionQueue(std::uint32_t number, const strait_nic_cq_reque
       ring_(static_cast<std::byte*>(request.ring)),
       consumer_word_(static_cast<const std::uint32_t*>(request.record)) {}
 
-bool CompletionQueue::full() const {
+CompletionQueue::CompletionQueue(std::uint32_t number, const CqRequest& request)
+    : CompletionQueue(number,
+                      strait_nic_cq_request{sizeof(strait_nic_cq_request), request.entries, request.cqe_bytes,
+                                            request.ignore_overrun ? std::uint32_t{STRAIT_NIC_CQ_IGNORE_OVERRUN} : 0u,
+                                            request.ring, request.record}) {
+  user_ = request.user;
+  if (!request.events) return;
+  arm_word_ = static_cast<std::uint32_t*>(request.record) + 1;
+  __atomic_store_n(arm_word_, kNotArmed, __ATOMIC_RELEASE);
+}
+
+// The first arm ever is the value 0, which is also what fresh memory holds: so "not armed" has a value of its own.
+// An event for entries that an earlier event told of would wake a program that arms before it polls once too often.
+bool CompletionQueue::armed_for_news(std::uint32_t raw) const {
+  if (raw == kNotArmed) return false;
+  const std::uint32_t word = wire::be32::from_raw(raw).value();
+  const bool solicited = (word >> 24 & 1) == static_cast<std::uint32_t>(m::ArmCommand::next_solicited);
+  const std::uint64_t newest = solicited ? solicited_end_ : producer_;
+  if (newest <= event_end_) return false;
+  const std::uint32_t ahead = (static_cast<std::uint32_t>(newest) - word) & m::kConsumerMask;
+  return ahead != 0 && ahead <= m::kConsumerMask / 2;
+}
+
+bool CompletionQueue::event_due() const {
+  return arm_word_ != nullptr && has_news() && armed_for_news(__atomic_load_n(arm_word_, __ATOMIC_ACQUIRE));
+}
+
+bool CompletionQueue::take_event() {
+  if (arm_word_ == nullptr || !has_news()) return false;
+  std::uint32_t raw = __atomic_load_n(arm_word_, __ATOMIC_ACQUIRE);
+  while (armed_for_news(raw)) {
+    if (!__atomic_compare_exchange_n(arm_word_, &raw, kNotArmed, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) continue;
+    event_end_ = producer_;
+    return true;
+  }
+  return false;
+}
+
+bool CompletionQueue::resize(void* ring, std::uint32_t entries, std::uint32_t cqe_bytes) {
+  if (overrun_ || collapsed_ || full() || waiting() + 1 >= entries) return false;
+  std::byte* const entry = ring_ + (producer_ & (entries_ - 1)) * stride_bytes_ + (stride_bytes_ - sizeof(m::Cqe));
+  const auto owner = static_cast<unsigned>(producer_ >> log_entries_) & 1u;
+  ++producer_;
+  ring_ = static_cast<std::byte*>(ring);
+  entries_ = entries;
+  log_entries_ = static_cast<std::uint32_t>(std::countr_zero(entries));
+  stride_bytes_ = cqe_bytes;
+  __atomic_store_n(reinterpret_cast<std::uint8_t*>(entry + offsetof(m::Cqe, op_own)),
+                   m::make_op_own(m::CqeOpcode::resize, owner, 0), __ATOMIC_RELEASE);
+  return true;
+}
+
+std::uint32_t CompletionQueue::waiting() const {
   // The record carries 24 bits of the consumer index; the queue is far shorter, so the difference is unambiguous.
   const std::uint32_t raw = __atomic_load_n(consumer_word_, __ATOMIC_ACQUIRE);
   const std::uint32_t consumer = wire::be32::from_raw(raw).value() & m::kConsumerMask;
-  const std::uint32_t waiting = (static_cast<std::uint32_t>(producer_) - consumer) & m::kConsumerMask;
-  return waiting >= entries_;
+  return (static_cast<std::uint32_t>(producer_) - consumer) & m::kConsumerMask;
 }
 
 bool CompletionQueue::write_success(std::uint32_t qpn, std::uint32_t user_index, m::Opcode opcode,
@@ -92,6 +144,7 @@ bool CompletionQueue::write(const Completion& completion) {
     __atomic_store_n(reinterpret_cast<std::uint8_t*>(entry + offsetof(m::Cqe, op_own)), op_own, __ATOMIC_RELEASE);
   }
   ++producer_;
+  if (completion.solicited || completion.syndrome != m::Syndrome::none) solicited_end_ = producer_;
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "soft/nic/verbs.hpp"
 #include "strait/plugin.h"
 #include "strait/wire/mlx5.hpp"
 
@@ -28,6 +29,7 @@ struct Completion {
 class CompletionQueue {
  public:
   CompletionQueue(std::uint32_t number, const strait_nic_cq_request& request);
+  CompletionQueue(std::uint32_t number, const CqRequest& request);
 
   // False: every entry is unconsumed. The queue is then in error for good, as on hardware.
   [[nodiscard]] bool write(const Completion& completion);
@@ -37,11 +39,24 @@ class CompletionQueue {
   [[nodiscard]] bool overrun() const { return overrun_; }
   void overrun_now() { overrun_ = true; }  // as if every entry were unconsumed
   [[nodiscard]] std::uint32_t number() const { return number_; }
+  [[nodiscard]] std::uint64_t user() const { return user_; }
+  [[nodiscard]] bool events() const { return arm_word_ != nullptr; }
+  // Something was written since the last event.
+  [[nodiscard]] bool has_news() const { return producer_ != event_end_; }
+  // It is armed for something that has come since the last event. take_event() also disarms it.
+  [[nodiscard]] bool event_due() const;
+  [[nodiscard]] bool take_event();
+  // Entries go to another ring from now on. The last one in the old ring says so, and the program moves what it has not
+  // taken yet. False: the old ring has no room for that, or the new one none for what waits.
+  [[nodiscard]] bool resize(void* ring, std::uint32_t entries, std::uint32_t cqe_bytes);
 
   std::uint32_t users = 0;  // queue pairs that complete here
+  bool error_told = false;
 
  private:
-  [[nodiscard]] bool full() const;
+  [[nodiscard]] std::uint32_t waiting() const;
+  [[nodiscard]] bool full() const { return waiting() >= entries_; }
+  [[nodiscard]] bool armed_for_news(std::uint32_t raw) const;
 
   std::uint32_t number_;
   std::uint32_t entries_;
@@ -52,7 +67,11 @@ class CompletionQueue {
   bool overrun_ = false;
   std::byte* ring_;
   const std::uint32_t* consumer_word_;
+  std::uint32_t* arm_word_ = nullptr;  // null: no events
+  std::uint64_t user_ = 0;
   std::uint64_t producer_ = 0;
+  std::uint64_t solicited_end_ = 0;  // behind the last entry that wakes who waits for solicited ones only
+  std::uint64_t event_end_ = 0;      // the producer at the last event
 };
 
 }  // namespace strait::soft::nic

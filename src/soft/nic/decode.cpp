@@ -216,11 +216,14 @@ DecodeFault decode_datagram(const RingView& ring, std::uint64_t index, std::uint
 }
 
 DecodeFault decode_receive(const RingView& ring, std::uint64_t index, std::uint32_t stride_bytes, ReceiveWork& out) {
+  return decode_receive_at(ring, index * stride_bytes, stride_bytes, out);
+}
+
+DecodeFault decode_receive_at(const RingView& ring, std::uint64_t offset, std::uint32_t room_bytes, ReceiveWork& out) {
   out.n_pieces = 0;
   out.total_bytes = 0;
   std::uint64_t total = 0;
-  std::uint64_t offset = index * stride_bytes;
-  const std::uint32_t most = std::min(stride_bytes / m::kSegmentBytes, kMaxPieces);
+  const std::uint32_t most = std::min(room_bytes / m::kSegmentBytes, kMaxPieces);
   for (std::uint32_t i = 0; i < most; ++i, offset += m::kSegmentBytes) {
     const auto data = segment_at<m::DataSeg>(ring, offset);
     const std::uint32_t count = data.byte_count.value();

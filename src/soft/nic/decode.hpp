@@ -69,5 +69,8 @@ struct ReceiveWork {
 };
 [[nodiscard]] DecodeFault decode_receive(const RingView& ring, std::uint64_t index, std::uint32_t stride_bytes,
                                          ReceiveWork& out);
+// The same for `room_bytes` of data segments at `offset` of the ring.
+[[nodiscard]] DecodeFault decode_receive_at(const RingView& ring, std::uint64_t offset, std::uint32_t room_bytes,
+                                            ReceiveWork& out);
 
 }  // namespace strait::soft::nic

@@ -31,6 +31,19 @@ bool aligned(const void* at, std::uintptr_t to) {
   return reinterpret_cast<std::uintptr_t>(at) % to == 0;
 }
 
+Status check_ring(const void* ring, std::uint32_t entries, std::uint32_t cqe_bytes, const void* record) {
+  if (!power_of_two(entries) || entries > 1u << 22) {
+    return fail(Code::invalid, "a completion queue of {} entries: it takes a power of two up to 2^22", entries);
+  }
+  if (cqe_bytes != 64 && cqe_bytes != 128) {
+    return fail(Code::invalid, "completion entries of {} bytes: they have 64 or 128", cqe_bytes);
+  }
+  if (ring == nullptr || !aligned(ring, 64) || record == nullptr || !aligned(record, 8)) {
+    return fail(Code::invalid, "a completion queue needs a ring aligned to 64 bytes and a record aligned to 8");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::open(const EngineConfig& config) {
@@ -132,20 +145,41 @@ Status Engine::deregister_memory(std::uint32_t key) {
 }
 
 Result<std::uint32_t> Engine::create_cq(const strait_nic_cq_request& request) {
-  if (!power_of_two(request.entries) || request.entries > 1u << 22) {
-    return fail(Code::invalid, "a completion queue of {} entries: it takes a power of two up to 2^22", request.entries);
-  }
-  if (request.cqe_bytes != 64 && request.cqe_bytes != 128) {
-    return fail(Code::invalid, "completion entries of {} bytes: they have 64 or 128", request.cqe_bytes);
-  }
-  if (request.ring == nullptr || !aligned(request.ring, 64) || request.record == nullptr ||
-      !aligned(request.record, 8)) {
-    return fail(Code::invalid, "a completion queue needs a ring aligned to 64 bytes and a record aligned to 8");
-  }
+  STRAIT_CHECK(check_ring(request.ring, request.entries, request.cqe_bytes, request.record));
   const std::scoped_lock lock(mutex_);
   const std::uint32_t number = next_cqn_++;
   cqs_.emplace(number, std::make_unique<CompletionQueue>(number, request));
   return number;
+}
+
+Result<std::uint32_t> Engine::create_cq(const CqRequest& request) {
+  STRAIT_CHECK(check_ring(request.ring, request.entries, request.cqe_bytes, request.record));
+  const std::scoped_lock lock(mutex_);
+  const std::uint32_t number = next_cqn_++;
+  auto cq = std::make_unique<CompletionQueue>(number, request);
+  if (request.events) event_cqs_.push_back(cq.get());
+  cqs_.emplace(number, std::move(cq));
+  return number;
+}
+
+Status Engine::resize_cq(std::uint32_t cqn, void* ring, std::uint32_t entries, std::uint32_t cqe_bytes) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = cqs_.find(cqn);
+  if (found == cqs_.end()) return fail(Code::invalid, "no completion queue has the number {}", cqn);
+  STRAIT_CHECK(check_ring(ring, entries, cqe_bytes, ring));
+  if (!found->second->resize(ring, entries, cqe_bytes)) {
+    return fail(Code::invalid,
+                "completion queue {} cannot get {} entries: more than that wait to be taken, or it is in "
+                "error",
+                cqn, entries);
+  }
+  return {};
+}
+
+int Engine::tell_events() {
+  int told = 0;
+  for (CompletionQueue* const cq : event_cqs_) told += tell(*cq) ? 1 : 0;
+  return told;
 }
 
 Status Engine::destroy_cq(std::uint32_t cqn) {
@@ -155,6 +189,7 @@ Status Engine::destroy_cq(std::uint32_t cqn) {
   if (found->second->users != 0) {
     return fail(Code::again, "{} queue pairs still complete into completion queue {}", found->second->users, cqn);
   }
+  std::erase(event_cqs_, found->second.get());
   cqs_.erase(found);
   return {};
 }
@@ -182,6 +217,10 @@ Status Engine::check_queue_request(const QpRequest& request) {
   for (const std::uint32_t cqn : {request.send_cqn, request.recv_cqn}) {
     if (!cqs_.contains(cqn)) return fail(Code::invalid, "no completion queue has the number {}", cqn);
   }
+  if (request.srqn != 0 && !srqs_.contains(request.srqn))
+    return fail(Code::invalid, "no shared receive queue has the number {}", request.srqn);
+  if (request.srqn != 0 && (request.rq_entries != 0 || request.type == QpType::uc))
+    return fail(Code::invalid, "a queue pair of this kind takes no shared receive queue");
   return {};
 }
 
@@ -242,6 +281,9 @@ Result<QueuePair*> Engine::make_qp(const QpRequest& request) {
   qp->recv_cq = cqs_[request.recv_cqn].get();
   ++qp->send_cq->users;
   ++qp->recv_cq->users;
+  qp->srq = request.srqn != 0 ? srqs_[request.srqn].get() : nullptr;
+  qp->says_srqn = request.says_srqn;
+  if (qp->srq != nullptr) ++qp->srq->users;
   ++pds_[request.pd];
   qp->user = request.user;
   qp->sent.resize(request.sq_blocks);
@@ -289,6 +331,7 @@ void Engine::forget_qp(QueuePair& qp) {
   std::erase(active_, &qp);
   --qp.send_cq->users;
   --qp.recv_cq->users;
+  if (qp.srq != nullptr) --qp.srq->users;
   --pds_[qp.pd];
   qps_[qp.qpn & (kMaxQueuePairs - 1)].reset();
   drop_dead_links();
@@ -359,6 +402,7 @@ int Engine::look_around(std::uint32_t qpn_hint) {
   if (strict_) done += finish_landings();
   if (packets_) done += packets_->pass();
   if (qpn_hint == 0 || blocked_ || number % kPassesPerClock == 0) done += service_all();
+  if (!event_cqs_.empty()) done += tell_events();
   if (number % kPassesPerClock == 0) done += check_timers();
   if (number % kPassesPerSockets == 0) check_sockets();
   return done;
@@ -375,7 +419,7 @@ int Engine::service_all() {
     QueuePair& qp = *active_[next_look_];
     if (qp.looks_idle()) continue;
     done += service_send(qp);
-    if (qp.state == QpState::error && qp.receives_waiting() != 0) {
+    if (qp.state == QpState::error && qp.receives_posted() != 0) {
       flush_queue(qp);
       ++done;
     }
@@ -442,6 +486,9 @@ void Engine::wake_up() {
 bool Engine::work_waits() {
   if (!landing_.empty() || !ack_due_.empty() || note_.load(std::memory_order_seq_cst) != 0) return true;
   if (packets_ && packets_->work_waits()) return true;
+  for (const CompletionQueue* const cq : event_cqs_) {
+    if (cq->event_due()) return true;
+  }
   for (const auto& link : links_) {
     if (!link->dead && link->reader.has_message()) return true;
   }
@@ -451,7 +498,7 @@ bool Engine::work_waits() {
     const bool can_start =
         qp->state == QpState::ready && !qp->stopped && qp->resume_at_ns == 0 && !blocked_ && !qp->packets;
     if (qp->next != qp->producer && (can_start || qp->flushes_sends())) return true;
-    if (qp->state == QpState::error && qp->receives_waiting() != 0) return true;
+    if (qp->state == QpState::error && qp->receives_posted() != 0) return true;
   }
   return false;
 }

@@ -9,6 +9,7 @@
 //   lossy.cpp      messages lost on purpose
 //   carrier.cpp    grant or packets                   packets*.cpp   RoCEv2
 //   loans.cpp      memory that peers may map          small_write.cpp  the shortest way through both
+//   shared_receive.cpp  receives for many queue pairs
 //   modify.cpp     the states of a queue pair         qp_rules.cpp   and what each needs
 #pragma once
 
@@ -20,6 +21,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/fault_plan.hpp"
@@ -83,7 +85,15 @@ class Engine {
   [[nodiscard]] Result<strait_nic_mr> register_memory(const strait_nic_mr_request& request);
   [[nodiscard]] Status deregister_memory(std::uint32_t key);
   [[nodiscard]] Result<std::uint32_t> create_cq(const strait_nic_cq_request& request);
+  [[nodiscard]] Result<std::uint32_t> create_cq(const CqRequest& request);
+  // See CompletionQueue::resize. An error is EINVAL to a program.
+  [[nodiscard]] Status resize_cq(std::uint32_t cqn, void* ring, std::uint32_t entries, std::uint32_t cqe_bytes);
   [[nodiscard]] Status destroy_cq(std::uint32_t cqn);
+  [[nodiscard]] Result<std::uint32_t> create_srq(const SrqRequest& request);
+  [[nodiscard]] Status destroy_srq(std::uint32_t srqn);
+  // One event when fewer than `limit` receives are left; 0: none.
+  [[nodiscard]] Status arm_srq(std::uint32_t srqn, std::uint32_t limit);
+  [[nodiscard]] Result<std::uint32_t> srq_limit(std::uint32_t srqn);
   [[nodiscard]] Result<strait_nic_qp> create_qp(const strait_nic_qp_request& request);  // begins in INIT
   [[nodiscard]] Result<std::uint32_t> create_qp(const QpRequest& request);              // begins in RESET
   [[nodiscard]] Status modify_qp(std::uint32_t qpn, const QpAttributes& wanted, std::uint32_t mask);
@@ -154,6 +164,18 @@ class Engine {
   [[nodiscard]] Result<QueuePair*> make_qp(const QpRequest& request);
   void forget_qp(QueuePair& qp);
   void detach_qp(QueuePair& qp);
+
+  int tell_events();
+  bool tell(CompletionQueue& cq) {
+    if (!cq.take_event()) return false;
+    if (sink_ != nullptr) sink_->on_completion(cq.number(), cq.user());
+    return true;
+  }
+
+  // shared_receive.cpp
+  void check_limit(SharedReceive& srq);
+  [[nodiscard]] DecodeFault take_receive(QueuePair& qp);
+  [[nodiscard]] bool take_entry(QueuePair& qp);
 
   // modify.cpp
   [[nodiscard]] Status begin_receiving(QueuePair& qp, const QpAttributes& attributes);
@@ -287,6 +309,7 @@ class Engine {
   }
   void refuse(QueuePair& qp, Link& link, std::uint32_t msn, wire::mlx5::Syndrome to_peer,
               wire::mlx5::Syndrome for_receive, std::uint8_t vendor = 0);
+  void refused(QueuePair& qp, wire::mlx5::Syndrome to_peer, wire::mlx5::Syndrome for_receive);
   void answer(Link& link, const PendingAnswer& answer);
   [[nodiscard]] bool try_answer(Link& link, PendingAnswer& answer);
   void flush_answers(Link& link);
@@ -309,7 +332,9 @@ class Engine {
                    fmt::format("it is not complete, and {} blocks were posted from it on; the queue has {}",
                                producer - oldest, qp.sq_blocks));
   }
-  void report_overrun(const CompletionQueue& cq, std::uint32_t qpn, std::uint64_t wqe) {
+  void report_overrun(CompletionQueue& cq, std::uint32_t qpn, std::uint64_t wqe) {
+    if (sink_ != nullptr && !std::exchange(cq.error_told, true))
+      sink_->on_async({AsyncKind::cq_error, cq.number(), cq.user()});
     if (!strict_ || (faults() && faults()->overrun != 0)) return;  // on purpose: not the program's doing
     strict_->found(
         Rule::completion_queue_overrun, qpn, wqe,
@@ -338,6 +363,9 @@ class Engine {
   std::unordered_map<std::uint32_t, std::uint32_t> pds_;  // pd -> users
   std::unordered_map<std::uint32_t, std::unique_ptr<CompletionQueue>> cqs_;
   std::uint32_t next_cqn_ = 1;
+  std::vector<CompletionQueue*> event_cqs_;  // that may be armed
+  std::unordered_map<std::uint32_t, std::unique_ptr<SharedReceive>> srqs_;
+  std::uint32_t next_srqn_ = 1;
   std::vector<std::unique_ptr<QueuePair>> qps_;  // index = low 16 bits of the qpn
   std::vector<std::uint8_t> qp_generation_;
   bool mtu_given_ = false;

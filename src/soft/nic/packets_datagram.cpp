@@ -96,9 +96,8 @@ void Packets::on_datagram(QueuePair& qp, const roce::Packet& packet) {
   PacketState& s = *qp.packets;
   if (packet.qkey != s.path.qkey) return drop(roce::Drop::bad_qkey);
   if (qp.receives_waiting() == 0) return drop(roce::Drop::no_receiver);
-  if (!qp.arriving_into) qp.arriving_into = std::make_unique<ReceiveWork>();
-  ReceiveWork& receive = *qp.arriving_into;
-  const DecodeFault fault = decode_receive(qp.rq, qp.receives_taken & (qp.rq_entries - 1), qp.rq_stride_bytes, receive);
+  const DecodeFault fault = engine_.take_receive(qp);
+  const ReceiveWork& receive = *qp.arriving_into;
   const auto n = static_cast<std::uint32_t>(packet.payload.size());
   if (fault) return engine_.fail_receive(qp, fault.syndrome);
   if (receive.total_bytes < kHeaderBytes + n) return engine_.fail_receive(qp, m::Syndrome::local_length);

@@ -154,9 +154,7 @@ void Packets::on_payload(QueuePair& qp, const roce::Packet& packet) {
     s.rkey = packet.rkey;
     s.length = packet.dma_length;
     if (!write) {
-      if (!qp.arriving_into) qp.arriving_into = std::make_unique<ReceiveWork>();
-      const DecodeFault fault =
-          decode_receive(qp.rq, qp.receives_taken & (qp.rq_entries - 1), qp.rq_stride_bytes, *qp.arriving_into);
+      const DecodeFault fault = engine_.take_receive(qp);
       if (fault) return refuse_or_drop(r::kSyndromeNakRemoteOperation, fault.syndrome);
     }
   }
@@ -355,8 +353,11 @@ void Packets::refuse(QueuePair& qp, std::uint32_t psn, std::uint8_t syndrome, m:
   ++engine_.counts_.naks_sent;
   s.ack_due = false;  // the NAK acknowledges what came before it
   queue_answer(qp, nak);
-  if (for_receive != m::Syndrome::none) engine_.fail_receive(qp, for_receive);
-  engine_.fail_queue(qp);
+  engine_.refused(qp,
+                  syndrome == r::kSyndromeNakRemoteAccess     ? m::Syndrome::remote_access
+                  : syndrome == r::kSyndromeNakInvalidRequest ? m::Syndrome::remote_invalid_request
+                                                              : m::Syndrome::remote_operation,
+                  for_receive);
 }
 
 void Packets::not_ready(QueuePair& qp, std::uint32_t psn) {

@@ -11,12 +11,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "soft/nic/completion.hpp"
 #include "soft/nic/decode.hpp"
 #include "soft/nic/link.hpp"
 #include "soft/nic/packets.hpp"
+#include "soft/nic/shared_receive.hpp"
 #include "soft/nic/verbs.hpp"
 
 namespace strait::soft::nic {
@@ -88,6 +90,8 @@ struct QueueShape {
   std::uint64_t* doorbell = nullptr;
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* recv_cq = nullptr;
+  SharedReceive* srq = nullptr;
+  bool says_srqn = false;
   std::uint64_t user = 0;  // for events
 };
 
@@ -137,6 +141,7 @@ struct QueuePair : QueueShape {
   std::size_t next_replay = 0;
   bool ack_due = false;
   std::uint64_t receives_taken = 0;
+  std::optional<std::uint16_t> srq_entry;  // taken from the shared receive queue, not yet complete
   Arriving arriving;
   std::unique_ptr<Landing> landing;            // strict only
   std::unique_ptr<ReceiveWork> arriving_into;  // Kind::send in several messages
@@ -156,6 +161,9 @@ struct QueuePair : QueueShape {
   [[nodiscard]] bool flushes_sends() const { return state == QpState::sqe || state == QpState::error; }
   [[nodiscard]] bool idle() const { return seq_done == seq_next && next == producer; }
 
+  // Of the memory that receives name.
+  [[nodiscard]] std::uint32_t receive_pd() const { return srq == nullptr ? pd : srq->request.pd; }
+
   // Nothing was posted or rung since the last look. Three loads, for passes over many queue pairs.
   [[nodiscard]] bool looks_idle() const {
     if (state == QpState::reset) return true;
@@ -165,8 +173,14 @@ struct QueuePair : QueueShape {
            __atomic_load_n(doorbell, __ATOMIC_RELAXED) == last_doorbell;
   }
 
-  // Receives posted and not yet taken. The record holds 16 bits of a running count.
+  // Receives a message may go to.
   [[nodiscard]] std::uint32_t receives_waiting() const {
+    if (srq == nullptr) return receives_posted();
+    return srq_entry ? 1 : srq->waiting();
+  }
+
+  // Of its own, posted and not yet taken. The record holds 16 bits of a running count.
+  [[nodiscard]] std::uint32_t receives_posted() const {
     if (rq_entries == 0) return 0;
     const std::uint32_t raw = __atomic_load_n(&record[0], __ATOMIC_ACQUIRE);
     const auto posted = static_cast<std::uint16_t>(wire::be32::from_raw(raw).value());

@@ -354,6 +354,7 @@ void Engine::advance(QueuePair& qp) {
                                                      static_cast<std::uint16_t>(sent.index), sent.bytes);
       ++(written ? counts_.completions : counts_.completion_overruns);
       if (!written) report_overrun(*qp.send_cq, qp.qpn, sent.index);
+      if (qp.send_cq->events()) (void)tell(*qp.send_cq);
     }
     if (sent.pins != 0) unpin(qp, sent, false);
     ++qp.seq_done;
@@ -557,13 +558,16 @@ void Engine::fail_queue(QueuePair& qp) {
   abandon_landing(qp);
   if (strict_) strict_->forget(qp);
   flush_queue(qp);
+  // What it had taken from the shared receive queue is complete, and it takes no more.
+  if (qp.srq != nullptr) raise(AsyncKind::last_wqe_reached, qp);
 }
 
 // Error state: whatever is posted completes with "flushed", work requests and receives alike, signaled or not.
 void Engine::flush_queue(QueuePair& qp) {
   flush_sends(qp);
   if (qp.state != QpState::error) return;
-  for (std::uint32_t left = qp.receives_waiting(); left != 0; --left) {
+  if (qp.srq_entry) fail_receive(qp, m::Syndrome::flushed);
+  for (std::uint32_t left = qp.receives_posted(); left != 0; --left) {
     fail_receive(qp, m::Syndrome::flushed);
     ++counts_.flushed;
   }

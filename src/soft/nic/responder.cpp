@@ -194,9 +194,7 @@ void Engine::on_payload(QueuePair& qp, Link& link, const Slot& message) {
   }
   const ReceiveWork* receive = nullptr;
   if (!write) {
-    if (!qp.arriving_into) qp.arriving_into = std::make_unique<ReceiveWork>();
-    const DecodeFault fault =
-        decode_receive(qp.rq, qp.receives_taken & (qp.rq_entries - 1), qp.rq_stride_bytes, *qp.arriving_into);
+    const DecodeFault fault = take_receive(qp);
     if (fault) {
       refuse(qp, link, message.msn, m::Syndrome::remote_operation, fault.syndrome);
       return;
@@ -302,7 +300,8 @@ bool Engine::scatter(QueuePair& qp, const ReceiveWork& receive, std::uint32_t sk
     }
     const std::uint32_t n = std::min(length, piece.length_bytes - skip);
     KeyFault why = KeyFault::none;
-    const Registration* place = memory_.check(piece.lkey, qp.pd, piece.address + skip, n, STRAIT_NIC_LOCAL_WRITE, why);
+    const Registration* place =
+        memory_.check(piece.lkey, qp.receive_pd(), piece.address + skip, n, STRAIT_NIC_LOCAL_WRITE, why);
     if (place == nullptr && strict_) strict_->key_unknown(piece.lkey, qp.qpn, qp.receives_taken);
     if (place == nullptr || !write_bytes(*place, piece.address + skip, from, n)) return false;
     from += n;
@@ -335,7 +334,8 @@ bool Engine::land_cross(QueuePair& qp, Link& link, const Slot& message, Registra
       const LocalPiece& piece = receive->pieces[i];
       const std::uint32_t n = std::min(left, piece.length_bytes);
       KeyFault why = KeyFault::none;
-      const Registration* place = memory_.check(piece.lkey, qp.pd, piece.address, n, STRAIT_NIC_LOCAL_WRITE, why);
+      const Registration* place =
+          memory_.check(piece.lkey, qp.receive_pd(), piece.address, n, STRAIT_NIC_LOCAL_WRITE, why);
       if (place == nullptr) {
         refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::local_protection);
         return false;
@@ -557,7 +557,20 @@ void Engine::refuse(QueuePair& qp, Link& link, std::uint32_t msn, m::Syndrome to
   ++counts_.naks_sent;
   answer(link, reply);
   qp.arriving.active = false;
-  if (for_receive != m::Syndrome::none) fail_receive(qp, for_receive);
+  refused(qp, to_peer, for_receive);
+}
+
+// This side's queue pair goes into error with the peer's request. The program hears of it by a completion where a
+// receive was involved, by an event where none was.
+void Engine::refused(QueuePair& qp, m::Syndrome to_peer, m::Syndrome for_receive) {
+  if (for_receive != m::Syndrome::none) {
+    fail_receive(qp, for_receive);
+  } else {
+    raise(to_peer == m::Syndrome::remote_access            ? AsyncKind::qp_access_error
+          : to_peer == m::Syndrome::remote_invalid_request ? AsyncKind::qp_request_error
+                                                           : AsyncKind::qp_fatal,
+          qp);
+  }
   fail_queue(qp);
 }
 
@@ -689,7 +702,14 @@ void Engine::write_receive_completion(QueuePair& qp, const Completion& completio
   Completion mine = completion;
   mine.qpn = qp.qpn;
   mine.user_index = qp.user_index;
-  mine.wqe_counter = static_cast<std::uint16_t>(qp.receives_taken++);
+  if (qp.srq == nullptr) {
+    mine.wqe_counter = static_cast<std::uint16_t>(qp.receives_taken++);
+  } else {
+    if (!take_entry(qp)) return;
+    mine.wqe_counter = *qp.srq_entry;
+    if (qp.says_srqn) mine.user_index = qp.srq->number;
+    qp.srq_entry.reset();
+  }
   post_completion(*qp.recv_cq, mine);
 }
 
@@ -702,6 +722,7 @@ void Engine::post_completion(CompletionQueue& cq, const Completion& completion) 
   }
   ++counts_.completions;
   if (completion.syndrome != m::Syndrome::none) ++counts_.error_completions;
+  if (cq.events()) (void)tell(cq);
 }
 
 }  // namespace strait::soft::nic

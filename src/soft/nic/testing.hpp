@@ -45,6 +45,8 @@ struct Event {
   std::uint32_t qpn;
   m::Opcode send_opcode;
   std::uint32_t flags_rqpn;  // datagrams: the sender's queue pair, and whether a header comes first
+  std::uint32_t srqn_uidx;
+  bool solicited;
 };
 
 inline void put32(std::byte* at, std::uint32_t v) {
@@ -66,6 +68,9 @@ struct TestShape {
   std::uint32_t receives = 16;
   std::uint32_t cqes = 128;
   std::uint32_t cqe_bytes = 64;
+  bool events = false;
+  std::uint32_t srqn = 0;  // with receives = 0
+  bool says_srqn = true;
 };
 
 // A queue pair with rings in memory of its own.
@@ -105,6 +110,9 @@ class TestQueue {
     qp.rq_stride_log2 = 6;
     qp.record = record_;
     qp.user = 77;
+    qp.user_index = shape.says_srqn ? 0 : 7;
+    qp.srqn = shape.srqn;
+    qp.says_srqn = shape.says_srqn;
     qpn = engine.create_qp(qp).value();
   }
   ~TestQueue() {
@@ -207,6 +215,7 @@ class TestQueue {
     const std::byte* cqe = cq_ + (ci % cqes_) * cqe_bytes_ + cqe_bytes_ - 64;
     const std::uint8_t own = __atomic_load_n(reinterpret_cast<const std::uint8_t*>(cqe + 63), __ATOMIC_ACQUIRE);
     if (own >> 4 == 15 || (own & 1) != ((ci / cqes_) & 1)) return std::nullopt;
+    if (own >> 4 == 5) return std::nullopt;  // the queue moves to another ring
     Event event{static_cast<m::CqeOpcode>(own >> 4),
                 static_cast<std::uint16_t>(get32(cqe + 60) >> 16),
                 get32(cqe + 44),
@@ -214,13 +223,45 @@ class TestQueue {
                 (own >> 4) >= 13 ? static_cast<m::Syndrome>(cqe[55]) : m::Syndrome::none,
                 get32(cqe + 56) & 0xffffff,
                 static_cast<m::Opcode>(cqe[56]),
-                get32(cqe + 24)};
+                get32(cqe + 24),
+                get32(cqe + 32) & 0xffffff,
+                (own & 2) != 0};
     ++ci;
     std::uint32_t word = 0;
     put32(reinterpret_cast<std::byte*>(&word), static_cast<std::uint32_t>(ci & 0xffffff));
     __atomic_store_n(reinterpret_cast<std::uint32_t*>(cq_record_), word, __ATOMIC_RELEASE);
     return event;
   }
+  // What libmlx5 writes to be told of the next completion.
+  void arm_cq(bool solicited_only = false) {
+    std::uint32_t word = 0;
+    const auto ci24 = static_cast<std::uint32_t>(ci & 0xffffff);
+    put32(reinterpret_cast<std::byte*>(&word), (arms_++ & 3) << 28 | (solicited_only ? 1u << 24 : 0) | ci24);
+    __atomic_store_n(reinterpret_cast<std::uint32_t*>(cq_record_ + 4), word, __ATOMIC_RELEASE);
+  }
+  [[nodiscard]] std::uint32_t arm_word() const { return get32(cq_record_ + 4); }
+  // What libmlx5 does to resize: a new ring, the engine's answer, and then every entry that was not taken moves there.
+  Status resize_cq(std::uint32_t cqes, std::uint32_t cqe_bytes) {
+    auto ring = std::make_unique<Storage[]>(std::size_t{cqes} * cqe_bytes / 64);
+    std::memset(ring.get(), 0xff, std::size_t{cqes} * cqe_bytes);
+    if (const Status done = engine_.resize_cq(cqn_, ring.get(), cqes, cqe_bytes); !done) return done;
+    for (std::uint64_t i = ci;; ++i) {
+      const std::byte* const from = cq_ + (i % cqes_) * cqe_bytes_ + cqe_bytes_ - 64;
+      const auto own = std::to_integer<unsigned>(from[63]);
+      EXPECT_EQ(own & 1, (i / cqes_) & 1) << "an entry that was never written comes before the last one";
+      if (own >> 4 == 5 || (own & 1) != ((i / cqes_) & 1)) break;
+      std::byte* const to = ring[0].bytes + ((i + 1) % cqes) * cqe_bytes + cqe_bytes - 64;
+      std::memcpy(to, from, 64);
+      to[63] = static_cast<std::byte>((own & 0xfe) | (((i + 1) / cqes) & 1));
+    }
+    ++ci;
+    cq_ = ring[0].bytes;
+    cq_memory_ = std::move(ring);
+    cqes_ = cqes;
+    cqe_bytes_ = cqe_bytes;
+    return {};
+  }
+  [[nodiscard]] std::uint32_t cqn() const { return cqn_; }
   // What libmlx5 does when a queue pair was set back.
   void set_back() {
     pi = ri = last_ = 0;
@@ -251,8 +292,18 @@ class TestQueue {
     record_ = memory_[blocks_ + receives_ + cq_bytes / 64].bytes;
     cq_record_ = record_ + 64;
     std::memset(cq_, 0xff, cq_bytes);
-    cqn_ = engine.create_cq(strait_nic_cq_request{sizeof(strait_nic_cq_request), cqes_, cqe_bytes_, 0, cq_, cq_record_})
-               .value();
+    CqRequest cq;
+    cq.entries = cqes_;
+    cq.cqe_bytes = cqe_bytes_;
+    cq.ring = cq_;
+    cq.record = cq_record_;
+    cq.events = shape.events;
+    cq.user = 88;
+    cqn_ = shape.events ? engine.create_cq(cq).value()
+                        : engine
+                              .create_cq(strait_nic_cq_request{sizeof(strait_nic_cq_request), cqes_, cqe_bytes_, 0, cq_,
+                                                               cq_record_})
+                              .value();
   }
 
   struct alignas(64) Storage {
@@ -260,7 +311,8 @@ class TestQueue {
   };
   Engine& engine_;
   std::uint32_t blocks_, receives_, cqes_, cqe_bytes_;
-  std::unique_ptr<Storage[]> memory_;
+  std::unique_ptr<Storage[]> memory_, cq_memory_;
+  std::uint32_t arms_ = 0;
   std::byte *sq_, *rq_, *cq_, *record_, *cq_record_;
   std::uint32_t cqn_ = 0;
   std::uint64_t* doorbell_ = nullptr;

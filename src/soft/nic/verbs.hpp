@@ -115,6 +115,8 @@ struct AsyncEvent {
 class EventSink {
  public:
   virtual ~EventSink() = default;
+  // A completion queue that was armed has something new.
+  virtual void on_completion(std::uint32_t cqn, std::uint64_t user) = 0;
   virtual void on_async(const AsyncEvent& event) = 0;
 };
 
@@ -136,12 +138,35 @@ class GsiSink {
 inline constexpr std::uint32_t kGsiQpn = 1;
 inline constexpr std::uint32_t kGsiQkey = 0x80010000;
 
+struct CqRequest {
+  std::uint32_t entries = 0;  // power of two: of the ring, which is one more than programs are told
+  std::uint32_t cqe_bytes = 64;
+  void* ring = nullptr;    // 64-byte aligned, every entry invalid
+  void* record = nullptr;  // 8 bytes: consumer index, arm word
+  // The arm word is looked at: 0xffffffff, which the engine stores now and after each event, means not armed.
+  bool events = false;
+  bool ignore_overrun = false;
+  std::uint64_t user = 0;  // for events
+};
+
+struct SrqRequest {
+  std::uint32_t pd = 0;
+  std::uint32_t entries = 0;  // power of two
+  std::uint32_t stride_log2 = 5;
+  void* ring = nullptr;    // entries with a link and data segments, linked 0, 1, 2, ...
+  void* record = nullptr;  // 4 bytes: how many were ever posted
+  std::uint64_t user = 0;  // for events
+};
+
 struct QpRequest {
   QpType type = QpType::rc;
   std::uint32_t pd = 0;
   std::uint32_t send_cqn = 0;
   std::uint32_t recv_cqn = 0;
+  std::uint32_t srqn = 0;        // 0: it has receives of its own
   std::uint32_t user_index = 0;  // what completions say in srqn_uidx
+  // Completions of shared receives say the number of their queue (CQE version 0), not user_index (version 1).
+  bool says_srqn = true;
   bool all_signaled = false;
   void* sq = nullptr;  // 64-byte aligned; null with 0 blocks
   std::uint32_t sq_blocks = 0;

@@ -14,12 +14,14 @@ inline constexpr std::uint32_t kAllAccess =
 
 struct HeardEvents : EventSink {
   void on_async(const AsyncEvent& event) override { async.push_back(event); }
+  void on_completion(std::uint32_t cqn, std::uint64_t user) override { completions.push_back({cqn, user}); }
   [[nodiscard]] int count(AsyncKind kind) const {
     int n = 0;
     for (const AsyncEvent& event : async) n += event.kind == kind ? 1 : 0;
     return n;
   }
   std::vector<AsyncEvent> async;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> completions;
 };
 
 inline std::uint32_t init_mask(QpType type) {
