@@ -51,6 +51,12 @@ void Service::close(Channel& channel) {
   channels_.erase(std::remove(channels_.begin(), channels_.end(), &channel), channels_.end());
 }
 
+void Service::farewell() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || !machine_) return;
+  for (const auto& [cm, id] : by_cm_) machine_->release(cm);
+}
+
 std::size_t Service::idents() {
   const std::scoped_lock lock(mutex_);
   return idents_.size();

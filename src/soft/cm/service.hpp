@@ -114,6 +114,9 @@ class Service final : MadPort, Sink {
   // One command. The number of bytes, all of them, or -errno.
   [[nodiscard]] long write(Channel& channel, const void* bytes, std::size_t length);
 
+  // The process ends: peers of open connections are told, if that can be done at once.
+  void farewell();
+
   // For tests: what is left behind.
   [[nodiscard]] std::size_t idents();
   [[nodiscard]] std::size_t connections();

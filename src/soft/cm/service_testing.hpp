@@ -37,9 +37,12 @@ std::uint16_t put(const SocketAddress& address, Storage& into) {
 class Program {
  public:
   Program(Fabric& fabric, std::vector<GidInfo> gids, std::string scope, std::uint32_t seed = 0,
+          std::shared_ptr<Memory> memory = std::make_shared<OwnMemory>())
+      : Program(std::make_shared<FakeDevice>(fabric, std::move(gids)), std::move(scope), seed, std::move(memory)) {}
+  Program(std::shared_ptr<Device> device, std::string scope, std::uint32_t seed = 0,
           std::shared_ptr<Memory> memory = std::make_shared<OwnMemory>()) {
     ServiceSettings settings;
-    settings.device = std::make_shared<FakeDevice>(fabric, std::move(gids));
+    settings.device = std::move(device);
     settings.memory = std::move(memory);
     settings.scope = std::move(scope);
     settings.seed = seed;
