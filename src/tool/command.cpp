@@ -260,6 +260,8 @@ int CommandLine::run(int argc, char** argv) {
     if (!command.app->parsed()) continue;
     if (command.rest != nullptr) {
       *command.rest = command.app->remaining();
+      if (!command.rest->empty() && command.rest->front().starts_with("-"))
+        return wrong_use(CLI::ParseError("there is no option " + command.rest->front(), kWrongUse), root, argv[1]);
       command.rest->insert(command.rest->end(), argv + cut, argv + argc);
     }
     return command.run();

@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
+#include <cstdlib>
 #include <memory>
 
+#include "base/options.hpp"
+#include "soft/host/program.hpp"
+#include "soft/host/report.hpp"
 #include "soft/host/root.hpp"
 #include "strait/c.h"
 #include "sys/beside.hpp"
 #include "sys/command.hpp"
 #include "tool/command.hpp"
+#include "tool/run.hpp"
 #include "tool/text.hpp"
 #include "tool/tool.hpp"
 
@@ -21,26 +25,39 @@ namespace host = soft::host;
 
 const Manual kManual{
     .name = "strait run - run a program as if this machine had RDMA NICs",
-    .synopsis = "strait run [OPTIONS] -- PROGRAM [ARGUMENTS]...",
+    .synopsis = "strait run [OPTIONS] -- PROGRAM [ARGUMENTS]...\nstrait run [OPTIONS] --shell",
     .description =
         "Runs PROGRAM with software NICs: it finds the device nodes and the files under /sys that libibverbs looks "
         "for, "
         "and what it does with them is answered by the software ConnectX. The program, libibverbs and libmlx5 are the "
         "ones that are installed; nothing is rebuilt. No RDMA in the kernel, no root and no module is needed.\n"
         "\n"
-        "Everything that PROGRAM starts sees the devices too, as long as the environment is passed on.",
+        "Everything that PROGRAM starts sees the devices too, as long as the environment is passed on. Runs side by "
+        "side "
+        "on one host reach each other; their devices have the addresses of the host.\n"
+        "\n"
+        "The devices are shown by a preloaded library. Programs that no library can be preloaded into (static ones, "
+        "those that run with other rights than yours) are refused. What a program does with system calls of its own, "
+        "past "
+        "the C library, is not seen: to such code there are no devices.\n"
+        "\n"
+        "When PROGRAM has ended, one line on stderr says what the NICs did.",
     .examples =
         "strait run -- ibv_devinfo -v\n"
         "strait run -- ibv_rc_pingpong -g 0 &\n"
-        "strait run -- ibv_rc_pingpong -g 0 127.0.0.1",
+        "strait run -- ibv_rc_pingpong -g 0 127.0.0.1\n"
+        "strait run --faults drop=2%,seed=7 --pcap w.pcapng -- ib_write_bw -x 0\n"
+        "strait run --strict -- ./my_program\n"
+        "strait run --nics 2 --shell",
     .environment = {},
     .exits =
         "That of PROGRAM, or 128 + n when signal n ended it. If it was not started:\n"
         "  1    failed; the cause and what to try are on stderr\n"
         "  2    wrong use\n"
-        "  3    not possible here; the reason is on stderr\n"
-        "  126  PROGRAM may not be executed\n"
-        "  127  there is no such PROGRAM",
+        "  3    not possible here, or PROGRAM would not see the devices\n"
+        "  126  PROGRAM may not be executed, or is none\n"
+        "  127  there is no such PROGRAM\n"
+        "With --strict, 66 when the NICs found something that PROGRAM may not do.",
 };
 
 constexpr int kMayNotRun = 126;
@@ -48,14 +65,15 @@ constexpr int kNoProgram = 127;
 
 struct Arguments {
   std::vector<std::string> command;
+  std::vector<std::string> pairs;
+  std::uint32_t nics = 1;
+  std::string seed;
+  std::string faults;
+  std::string pcap;
+  bool strict = false;
+  bool shell = false;
+  bool quiet = false;
 };
-
-Result<host::Root> make_root() {
-  STRAIT_TRY(host::Root root, host::Root::create());
-  for (const char* claim : {"/dev/infiniband", "/sys/class/infiniband", "/sys/class/infiniband_verbs"})
-    STRAIT_CHECK(root.claim(claim));
-  return root;
-}
 
 // In front of what the caller preloads already.
 Result<std::string> preloads() {
@@ -71,37 +89,141 @@ Result<std::string> preloads() {
   return others == nullptr || *others == '\0' ? library : library + ":" + others;
 }
 
+// Options of the devices, which open in the program's processes: through its environment.
+Result<Settings> device_settings(const Arguments& arguments, const std::string& root) {
+  Settings settings = parse_settings(arguments.pairs);
+  std::string faults = arguments.faults;
+  if (!arguments.seed.empty()) faults += (faults.empty() ? "seed=" : ",seed=") + arguments.seed;
+  if (!faults.empty()) replace_setting(settings, "faults", std::move(faults));
+  if (arguments.strict) replace_setting(settings, "strict", "1");
+  if (!arguments.pcap.empty()) {
+    // Shared memory has no packets.
+    replace_setting(settings, "carrier", "roce");
+    replace_setting(settings, "capture", fmt::format("{}{}/%p.pcapng", root, host::kCaptures));
+  }
+  STRAIT_CHECK(Options::read(settings));  // better said now than by a program that finds no device
+  for (auto& [name, value] : settings) name = environment_name(name);
+  return settings;
+}
+
+int not_found(const Error& error) {
+  complain(error);
+  return error.code == Code::gone ? kNoProgram : kMayNotRun;
+}
+
+// 41022 as "41 022".
+std::string grouped(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, 1, ' ');
+  return text;
+}
+
+int finish(const Arguments& arguments, const host::Root& root, int status) {
+  const host::RunTotals totals = host::read_reports(root.path());
+  std::string captured;
+  int exit_code = status;
+  if (!arguments.pcap.empty()) {
+    const auto joined = host::join_captures(root.path(), arguments.pcap);
+    if (!joined) {
+      complain(joined.error());
+      if (exit_code == 0) exit_code = kFailed;
+    } else {
+      captured = arguments.pcap;
+    }
+  }
+  if (!arguments.quiet) fmt::print(stderr, "{}", wrap(run_summary(totals, captured), 0, 2));
+  return exit_code;
+}
+
 int run(const Arguments& arguments) {
-  if (arguments.command.empty())
+  std::vector<std::string> words = arguments.command;
+  if (arguments.shell) {
+    const char* shell = std::getenv("SHELL");
+    words = {shell != nullptr && *shell != '\0' ? shell : "/bin/sh"};
+  }
+  if (words.empty())
     return complain(with_remedy(fail(Code::invalid, "no program was named"),
                                 "For example `strait run -- ibv_devinfo`; `strait run --help` says more."));
-  const auto program = sys::find_program(arguments.command.front());
-  if (!program) {
-    complain(program.error());
-    return program.error().code == Code::gone ? kNoProgram : kMayNotRun;
-  }
-  const auto root = make_root();
+  if (arguments.shell && !arguments.command.empty())
+    return complain(with_remedy(fail(Code::invalid, "--shell starts a shell, and no program beside it"),
+                                "`strait run --help` says more."));
+  const auto program = sys::find_program(words.front());
+  if (!program) return not_found(program.error());
+  const auto checked = host::check_program(*program);
+  if (!checked && checked.error().code == Code::unsupported) return complain(checked.error());
+  if (!checked) return not_found(checked.error());
+  if (checked->go && !arguments.quiet)
+    fmt::print(
+        stderr, "{}",
+        wrap(fmt::format("strait run: {} was built by the Go compiler: what it opens without libibverbs or another "
+                         "C library, it opens past the devices.",
+                         words.front()),
+             0, 2));
+
+  auto root = host::Root::create();
   if (!root) return complain(root.error(), "preparing the devices");
+  if (const Status made = make_devices(*root, arguments.nics); !made)
+    return complain(made.error(), "preparing the devices");
+  auto settings = device_settings(arguments, root->path());
+  if (!settings) return complain(settings.error());
   const auto preload = preloads();
   if (!preload) return complain(preload.error());
+  settings->emplace_back("LD_PRELOAD", *preload);
+  settings->emplace_back("STRAIT_HOST_ROOT", root->path());
 
-  const auto status = sys::run_command({.program = *program,
-                                        .arguments = arguments.command,
-                                        .environment = {{"LD_PRELOAD", *preload}, {"STRAIT_HOST_ROOT", root->path()}}});
-  if (!status) {
-    complain(status.error());
-    return kMayNotRun;
-  }
+  const auto status = sys::run_command({.program = *program, .arguments = words, .environment = *settings});
   std::fflush(stdout);
-  fmt::print(stderr, "strait run: {} ended with {}\n", arguments.command.front(), *status);
-  return *status;
+  return status ? finish(arguments, *root, *status) : not_found(status.error());
 }
 
 }  // namespace
 
+std::string run_summary(const host::RunTotals& totals, const std::string& capture) {
+  if (totals.processes == 0) return "strait run: no device was opened";
+  std::string text = fmt::format("strait run: {} process{}", totals.processes, totals.processes == 1 ? "" : "es");
+  const auto count = [&](const char* name, std::string_view what, bool always = false) {
+    if (const std::uint64_t n = totals.get(name); n != 0 || always) text += fmt::format(", {} {}", grouped(n), what);
+  };
+  if (totals.counters.contains("packets_sent")) {
+    count("packets_sent", "packets", true);
+    count("drops_injected", "dropped on purpose");
+    count("packets_resent", "resent");
+  }
+  count("messages_sent", "messages through shared memory");
+  count("strict_findings", "findings");
+  if (!capture.empty()) text += ", capture " + capture;
+  return text;
+}
+
 void add_run(CommandLine& line) {
   const auto arguments = std::make_shared<Arguments>();
   Command command = line.add("run", "Run a program as if this machine had RDMA NICs.", kManual);
+  command.number("--nics", arguments->nics,
+                 {.type = "N", .help = "How many NICs there are: strait0, strait1, ...", .fallback = "1", .check = {}},
+                 1, kMostNics);
+  command.text("--seed", arguments->seed,
+               {.type = "S",
+                .help = "Seed of what --faults and --strict do at random: the same seed, the same decisions.",
+                .fallback = {},
+                .check = [](const std::string& text) { return check_faults("seed=" + text); }});
+  command.text("--faults", arguments->faults,
+               {.type = "SPEC",
+                .help = "What the NICs do wrong on purpose; `strait faults --help` says what can be written here.",
+                .fallback = {},
+                .check = check_faults});
+  command.flag(
+      "--strict", arguments->strict,
+      "The NICs land bytes late and out of order, within what RDMA allows, and report what PROGRAM may not do.");
+  command.text(
+      "--pcap", arguments->pcap,
+      {.type = "FILE",
+       .help = "Capture all packets of all processes, for Wireshark (pcapng). Everything then goes by packets, "
+               "also between processes of one host.",
+       .fallback = {},
+       .check = {}});
+  command.flag("--shell", arguments->shell, "Start $SHELL instead of a program.");
+  command.flag("-q,--quiet", arguments->quiet, "Without the line at the end.");
+  add_settings(command, arguments->pairs);
   command.rest(arguments->command);
   command.on_run([arguments] { return run(*arguments); });
 }

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "soft/host/report.hpp"
+
 namespace strait::soft::host {
 namespace {
 
@@ -24,7 +26,11 @@ Result<Root> Root::create() {
   const std::string parent = sys::temporary_folder();
   sys::Scratch::sweep(parent, kName);
   STRAIT_TRY(sys::Scratch scratch, sys::Scratch::create(parent, kName));
-  return Root(std::move(scratch));
+  Root root(std::move(scratch));
+  STRAIT_CHECK(root.folder(kReports));
+  STRAIT_CHECK(root.folder(kCaptures));
+  STRAIT_CHECK(root.write("/claims", ""));
+  return root;
 }
 
 Result<std::string> Root::prepare(std::string_view path) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders, links and names: opendir, glob, readlink, realpath, the working folder. What they answer is what the program
+// Links and names: glob, readlink, realpath, the working folder. What they answer is what the program
 // believes in, never a path of the root.
 #include <dirent.h>
 #include <fcntl.h>
@@ -63,17 +63,6 @@ int glob_any(const char* pattern, int flags, Glob* found, Call call) {
 using namespace strait::preload;
 
 extern "C" {
-
-DIR* opendir(const char* path) {
-  return with_path(AT_FDCWD, path, true, static_cast<DIR*>(nullptr),
-                   [](int, const char* name) { return STRAIT_NEXT(opendir)(name); });
-}
-
-int scandir(const char* path, dirent*** list, int (*select)(const dirent*),
-            int (*compare)(const dirent**, const dirent**)) {
-  return with_path(AT_FDCWD, path, true, -1,
-                   [&](int, const char* name) { return STRAIT_NEXT(scandir)(name, list, select, compare); });
-}
 
 int glob(const char* pattern, int flags, int (*error)(const char*, int), glob_t* found) noexcept {
   return glob_any(pattern, flags, found, [&](int with) { return STRAIT_NEXT(glob)(pattern, with, error, found); });

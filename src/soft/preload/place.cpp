@@ -53,7 +53,13 @@ long read_link(void*, const char* path, char* into, std::size_t capacity) {
   return kernel(SYS_readlinkat, AT_FDCWD, path, into, capacity);
 }
 
-// The folder that relative paths begin in, as the kernel names it; false when there is no name for it.
+__attribute__((noinline)) bool folder_concerned(int folder) {
+  char name[soft::host::kPathBytes];
+  return folder_name(folder, name, sizeof name) && map().concerns_folder(name);
+}
+
+}  // namespace
+
 bool folder_name(int folder, char* into, std::size_t capacity) {
   if (folder == AT_FDCWD) {
     const long length = kernel(SYS_getcwd, into, capacity);
@@ -73,13 +79,6 @@ bool folder_name(int folder, char* into, std::size_t capacity) {
   into[length] = '\0';
   return true;
 }
-
-__attribute__((noinline)) bool folder_concerned(int folder) {
-  char name[soft::host::kPathBytes];
-  return folder_name(folder, name, sizeof name) && map().concerns_folder(name);
-}
-
-}  // namespace
 
 const soft::host::PathMap& map() {
   Loaded seen = loaded.load(std::memory_order_acquire);

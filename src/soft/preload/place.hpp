@@ -16,6 +16,9 @@ using soft::host::Placed;
 // The folder of the run, or null.
 [[nodiscard]] const char* root();
 
+// A folder, or the working one for AT_FDCWD, as the kernel names it; false when there is no name for it.
+[[nodiscard]] bool folder_name(int folder, char* into, std::size_t capacity);
+
 // Cheap, and no for nearly everything a program opens. Frames with paths in them are only made after a yes: signal
 // handlers have small stacks.
 [[nodiscard]] bool concerned(int folder, const char* path);
