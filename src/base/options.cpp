@@ -12,6 +12,7 @@ namespace strait {
 namespace {
 
 constexpr std::string_view kPrefix = "STRAIT_";
+constexpr std::string_view kRunPrefix = "STRAIT_HOST_";  // how `strait run` speaks to what it starts; no options
 
 char upper(char c) {
   return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
@@ -130,7 +131,7 @@ Result<Options> Options::read(std::span<const Pair> caller, std::span<const char
 
   for (const char* entry : environment) {
     const std::string_view line = entry == nullptr ? "" : entry;
-    if (!line.starts_with(kPrefix)) continue;
+    if (!line.starts_with(kPrefix) || line.starts_with(kRunPrefix)) continue;
     const std::size_t equals = line.find('=');
     if (equals == std::string_view::npos) continue;
     const std::string_view name = line.substr(0, equals);

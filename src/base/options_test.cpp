@@ -73,6 +73,10 @@ TEST(Options, UnknownVariableIsAWarningWithTheNearestName) {
             "STRAIT_XYLOPHONES_PLAYED is set, but strait has no such option; `strait info --options` lists them");
 }
 
+TEST(Options, WhatStraitRunTellsItsProgramsIsNoOption) {
+  EXPECT_TRUE(read({}, {"STRAIT_HOST_ROOT=/tmp/x", "STRAIT_HOST_DEVICES=x.so"}).value().warnings().empty());
+}
+
 TEST(Options, UnknownCallerNameIsRefusedWithTheNearestName) {
   const Result<Options> options = read({{"dead_line", "1s"}}, {});
   ASSERT_FALSE(options);
