@@ -404,5 +404,37 @@ def cm_commands():
     }
 
 
-for seeds in (endpoint, values, options, ticket, rendezvous, wqe, packet, live_packet, frame, cm_message, cm_commands):
+def program():
+    """Program files: an ELF header, descriptions of segments, the loader's name, notes."""
+
+    def head(segments, width=64, order="<", kind=3, machine=62):
+        ident = b"\x7fELF" + bytes([2 if width == 64 else 1, 1 if order == "<" else 2, 1]) + bytes(9)
+        if width == 64:
+            return ident + struct.pack(order + "HHIQQQIHHHHHH", kind, machine, 1, 0, 64, 0, 0, 64, 56, segments, 64, 0, 0)
+        return ident + struct.pack(order + "HHIIIIIHHHHHH", kind, machine, 1, 0, 52, 0, 0, 52, 32, segments, 40, 0, 0)
+
+    def segment(kind, offset, size, width=64, order="<"):
+        if width == 64:
+            return struct.pack(order + "IIQQQQQQ", kind, 4, offset, 0, 0, size, size, 8)
+        return struct.pack(order + "IIIIIIII", kind, offset, 0, 0, size, size, 4, 4)
+
+    loader = b"/lib64/ld-linux-x86-64.so.2\0"
+    go = struct.pack("<III", 4, 4, 3) + b"GNU\0abcd" + struct.pack("<III", 4, 8, 4) + b"Go\0\0build-id"
+    return {
+        "dynamic": head(1) + segment(3, 120, len(loader)) + loader,
+        "static": head(1) + segment(1, 0, 4096),
+        "none": head(0),
+        "go": head(2) + segment(3, 176, len(loader)) + segment(4, 176 + len(loader), len(go)) + loader + go,
+        "narrow": head(1, 32) + segment(3, 84, len(loader), 32) + loader,
+        "big-endian": head(1, 32, ">", 2, 20) + segment(3, 84, len(loader), 32, ">") + loader,
+        "endless-name": head(1) + segment(3, 120, 8) + b"/lib64/l",
+        "past-the-end": head(1) + segment(3, 1 << 63, 27),
+        "script": "#! /usr/bin/env -S python3 -u\nprint()\n",
+        "script-bare": "#!",
+        "text": "echo\n",
+    }
+
+
+for seeds in (endpoint, values, options, ticket, rendezvous, wqe, packet, live_packet, frame, cm_message, cm_commands,
+              program):
     write(seeds.__name__, seeds())
