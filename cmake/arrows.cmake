@@ -23,6 +23,7 @@ strait_arrows(soft_roce   wire sys base result)
 strait_arrows(soft_nic    soft_roce wire sys base result plugin)
 strait_arrows(soft_cm     soft_host soft_nic soft_roce wire sys base result)
 strait_arrows(soft_host   sys base result)
+strait_arrows(soft_uverbs soft_host soft_nic soft_roce wire sys base result plugin)
 
 # strait_wrong_arrows(out): sentences about links that the table does not allow, and modules it does not know.
 function(strait_wrong_arrows out)

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The devices that a run has: every family writes its part of the tree.
 #include "tool/run.hpp"
+#ifdef STRAIT_HAS_UVERBS
+#include "soft/uverbs/tree.hpp"
+#endif
 
 namespace strait::tool {
 
-Status make_devices(soft::host::Root& root, std::uint32_t) {
+Status make_devices(soft::host::Root& root, [[maybe_unused]] std::uint32_t nics) {
   for (const char* claim : {"/dev/infiniband", "/sys/class/infiniband", "/sys/class/infiniband_verbs"})
     STRAIT_CHECK(root.claim(claim));
+#ifdef STRAIT_HAS_UVERBS
+  soft::uverbs::TreeSettings tree;
+  tree.devices = nics;
+  STRAIT_TRY(tree.gids, soft::uverbs::host_gids());
+  STRAIT_CHECK(soft::uverbs::write_tree(root, tree));
+#endif
   return {};
 }
 

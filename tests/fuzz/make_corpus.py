@@ -435,6 +435,68 @@ def program():
     }
 
 
-for seeds in (endpoint, values, options, ticket, rendezvous, wqe, packet, live_packet, frame, cm_message, cm_commands,
-              program):
+# A program's calls of RDMA_VERBS_IOCTL; what they point to lies from 0x11000 on.
+def uverbs():
+    def put(where, what):
+        return b"\1" + struct.pack("<HH", len(what) + 2, where - 0x10000) + what
+
+    def call(obj, method, *attributes):
+        body = b"".join(struct.pack("<HHHHQ", i, n, 1, 0, data) for i, n, data in attributes)
+        head = struct.pack("<HHHHQII", 24 + len(body), obj, method, len(attributes), 0, 1, 0)
+        return b"\0" + struct.pack("<H", len(head + body)) + head + body
+
+    def command(number, core, room, driver=b"", driver_room=0):
+        attributes = [(0, len(core), 0x11000), (1, room, 0x12000), (2, 8, number)]
+        if driver:
+            attributes.append((0x1000, len(driver), 0x13000))
+        if driver_room:
+            attributes.append((0x1001, driver_room, 0x14000))
+        return put(0x11000, core) + (put(0x13000, driver) if driver else b"") + call(0, 0, *attributes)
+
+    pd = command(3, struct.pack("<Q", 0), 4, driver_room=4)  # handle 1
+    mr = command(9, struct.pack("<QQQQII", 0, 0x18000, 0x1000, 0x18000, 1, 0xF), 12)
+    rereg = command(10, struct.pack("<QIIQQQII", 0, 2, 5, 0x19000, 0x800, 0x19000, 1, 0xF), 8)
+    channel = command(17, struct.pack("<Q", 0), 4)
+    cq_driver = struct.pack("<QQIBBHHHI", 0x15000, 0x16000, 64, 0, 0, 0, 0, 0, 0)
+    cq = put(0x13000, cq_driver) + call(3, 0, (0, 0, 0), (1, 4, 15), (2, 8, 0x1234), (4, 4, 0), (6, 4, 0x12000),
+                                        (0x1000, len(cq_driver), 0x13000), (0x1001, 8, 0x14000))
+
+    def qp(kind, handle):
+        driver = struct.pack("<QQIIIIIIQIBBH", 0x17000, 0x16040, 16, 8, 6, 0, 1, 0, 0, 0, 0, 0, 0)
+        cap = struct.pack("<IIIII", 16, 8, 1, 1, 0)
+        return put(0x13000, driver) + put(0x11000, cap) + call(
+            4, 0, (0, 0, 0), (2, 0, 1), (4, 0, handle), (5, 0, handle), (7, 8, 0x4321), (8, 20, 0x11000), (9, 8, kind),
+            (13, 20, 0x12000), (14, 4, 0x12100), (0x1000, len(driver), 0x13000), (0x1001, 40, 0x14000))
+
+    def modify(handle, mask, state):
+        dest = bytes(10) + b"\xff\xff\x0a\0\0\2" + struct.pack("<IHHBBBBBBBB", 0, 0, 0, 0, 64, 0, 0, 0, 0, 1, 1)
+        body = dest + dest + struct.pack("<IIIIIIIHH", handle, mask, 0x1111, 1, 1, 0x10011, 0xF, 0, 0)
+        body += struct.pack("<BBBBBBBBBBBBBBH", state, 0, 3, 0, 0, 1, 1, 12, 1, 14, 7, 7, 1, 0, 0)
+        return command(26, body, 0)
+
+    connected = pd + cq + qp(2, 2) + modify(3, 0x39, 1) + modify(3, 0x121181 | 0x8000, 2) + modify(3, 0x12E01, 3)
+    dmabuf = call(7, 4, (0, 0, 0), (1, 0, 1), (2, 8, 0), (3, 8, 4096), (4, 8, 0), (5, 0, 2), (6, 4, 1), (7, 4, 0x12000),
+                  (8, 4, 0x12004))
+    ah = command(5, struct.pack("<QQII", 0, 0, 1, 0) + bytes(10) + b"\xff\xff\x0a\0\0\2" +
+                 struct.pack("<IBBBBHBBBBBB", 0, 0, 64, 0, 0, 0, 0, 0, 0, 1, 1, 0), 4, driver_room=16)
+    return {
+        "query-device": command(1, struct.pack("<Q", 0), 176),
+        "query-port": call(0, 2, (0, 8, 1), (1, 48, 0x12000)),
+        "query-gid": call(0, 6, (0, 8, 1), (1, 8, 0), (2, 4, 0), (3, 32, 0x12000)),
+        "query-gids": call(0, 5, (0, 8, 32), (1, 4, 0), (2, 64, 0x12000), (3, 8, 0x13000)),
+        "async": call(16, 0, (0, 0, 0)),
+        "memory": pd + mr + call(7, 3, (0, 0, 2), (1, 4, 0x12000), (2, 4, 0x12010), (3, 8, 0x12020)) + call(7, 1, (0, 0, 2)),
+        "rereg": pd + mr + rereg,
+        "dmabuf": pd + dmabuf,
+        "address": pd + ah + call(6, 0, (0, 0, 2)) + call(1, 0, (0, 0, 1)),
+        "channel": channel,
+        "cq": cq + call(3, 1, (0, 0, 1), (1, 8, 0x12000)),
+        "qp-rc": connected + command(25, struct.pack("<QII", 0, 3, 0xFFFF), 144) + call(4, 1, (0, 0, 3), (1, 4, 0x12000)),
+        "qp-ud": pd + cq + qp(4, 2) + modify(3, 0x71, 1),
+        "qp-error": connected + modify(3, 1, 6) + modify(3, 1, 0),
+    }
+
+
+for seeds in (endpoint, values, options, ticket, rendezvous, wqe, packet, live_packet, frame, cm_message,
+              cm_commands, program, uverbs):
     write(seeds.__name__, seeds())

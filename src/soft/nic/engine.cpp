@@ -479,6 +479,7 @@ void Engine::wake_up() {
   wake_.clear();
   timer_.stop();
   ++counts_.wakeups;
+  if (packets_) packets_->look_soon();
   check_sockets();
   check_timers();
 }

@@ -64,6 +64,9 @@ void Packets::forget(QueuePair& qp) {
   std::erase_if(answers, [](const PacketAnswer& a) { return a.what == PacketAnswer::What::read; });
   (void)send_answers(qp, kBurst);
   flush();
+  // Processes on one address share what arrives there: the answer may have come to this one's own socket, and would be
+  // lost with it if the program ends now. Whose it is gets it handed on.
+  for (OwnPort& own : ports_) (void)own.port->receive(*this, kReceivePerPass);
   std::erase(busy_, &qp);
   std::erase(ack_due_, &qp);
   --connected_;

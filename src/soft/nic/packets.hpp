@@ -148,6 +148,8 @@ class Packets final : public roce::Sink {
  public:
   Packets(Engine& engine, std::unique_ptr<roce::Port> port) : engine_(engine) { add_port(std::move(port)); }
 
+  // After sleeping: something may have arrived, for another process on this address if nobody is connected here.
+  void look_soon() { idle_passes_ = ~0u; }
   void add_port(std::unique_ptr<roce::Port> port) { ports_.push_back({std::move(port)}); }
   [[nodiscard]] std::size_t port_count() const { return ports_.size(); }
   [[nodiscard]] roce::Port& port(std::size_t i) { return *ports_[i].port; }

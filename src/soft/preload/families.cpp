@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // The families of device nodes that a run has. Part of libstrait-soft.so, which libstrait-host.so opens.
-#include <array>
+#include <cstdlib>
+#include <vector>
 
 #include "soft/host/backend.hpp"
+#ifdef STRAIT_HAS_UVERBS
+#include "soft/uverbs/family.hpp"
+#endif
 
 namespace strait::soft::host {
 namespace {
 
-// One line each; the first that owns a node has it.
+[[maybe_unused]] std::string root() {
+  const char* const path = std::getenv("STRAIT_HOST_ROOT");
+  return path != nullptr ? path : "";
+}
+
+// One line each; the first that owns a node has it. Never destroyed: the program's threads may be in them to the end.
+std::vector<Family*> make_families() {
+  std::vector<Family*> all;
+#ifdef STRAIT_HAS_UVERBS
+  all.push_back(uverbs::make_family(root()).release());
+#endif
+  return all;
+}
+
 std::span<Family* const> families() {
-  static const std::array<Family*, 0> all = {};
+  static const auto& all = *new std::vector<Family*>(make_families());
   return all;
 }
 

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "soft/uverbs/context.hpp"
+
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/mlx5-abi.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "soft/uverbs/limits.hpp"
+#include "soft/uverbs/methods.hpp"
+
+namespace strait::soft::uverbs {
+
+int errno_of(const Error& error) {
+  if (error.sys_errno != 0) return error.sys_errno;
+  switch (error.code) {
+    case Code::invalid: return EINVAL;
+    case Code::again: return EBUSY;
+    case Code::limit: return ENOMEM;
+    case Code::unsupported: return EOPNOTSUPP;
+    case Code::denied: return EACCES;
+    case Code::timeout: return ETIMEDOUT;
+    default: return EIO;
+  }
+}
+
+long Context::ioctl(unsigned long request, void* argument) {
+  if (request != RDMA_VERBS_IOCTL) return -ENOTTY;
+  try {
+    return call(reinterpret_cast<std::uintptr_t>(argument));
+  } catch (const std::bad_alloc&) {
+    return -ENOMEM;
+  } catch (const std::exception&) {
+    return -EIO;
+  }
+}
+
+int Context::call(std::uint64_t argument) {
+  const std::scoped_lock lock(mutex_);
+  Request request(device_->memory());
+  if (const int failed = request.read(argument, RDMA_DRIVER_MLX5)) return failed;
+  const Method* const method = Tables::find(request.method());
+  if (method == nullptr) return -EPROTONOSUPPORT;
+  if (const int failed = request.check(method->attributes)) return failed;
+  if (!opened_ && !method->before_context) return -EINVAL;
+  return (this->*method->handler)(request);
+}
+
+int Context::get_context(Request& request) {
+  if (opened_) return -EINVAL;
+  mlx5_ib_alloc_ucontext_req_v2 asked{};
+  if (const int failed = request.get(UVERBS_ATTR_UHW_IN, asked)) return failed;
+  if (request.length(UVERBS_ATTR_UHW_IN) < sizeof(mlx5_ib_alloc_ucontext_req)) return -EINVAL;
+  if ((asked.flags & ~std::uint32_t{MLX5_IB_ALLOC_UCTX_DEVX}) != 0) return -EINVAL;
+  if (asked.comp_mask != 0 || asked.reserved0 != 0 || asked.reserved1 != 0 || asked.reserved2 != 0) return -EOPNOTSUPP;
+  // No firmware behind it. libmlx5 asks again without.
+  if ((asked.flags & MLX5_IB_ALLOC_UCTX_DEVX) != 0) return -EOPNOTSUPP;
+  cqe_version_ = std::min<std::uint8_t>(asked.max_cqe_version, 1);
+
+  mlx5_ib_alloc_ucontext_resp out{};
+  out.qp_tab_size = limits::kQueuePairs;
+  out.bf_reg_size = 512;
+  out.tot_bfregs = limits::kDoorbells;
+  out.cache_line_size = 64;
+  out.max_sq_desc_sz = limits::kSendDescriptorBytes;
+  out.max_rq_desc_sz = limits::kReceiveDescriptorBytes;
+  out.max_send_wqebb = limits::kSendBlocks;
+  out.max_recv_wr = limits::kWorkRequests;
+  out.max_srq_recv_wr = limits::kWorkRequests;
+  out.num_ports = 1;
+  out.response_length = sizeof out;
+  out.cqe_version = cqe_version_;
+  out.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE | MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
+  out.eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
+  out.log_uar_size = 12;
+  out.num_uars_per_page = 1;
+  if (const int failed = request.put(UVERBS_ATTR_UHW_OUT, out)) return failed;
+  if (const int failed = query_context(request)) return failed;
+  opened_ = true;
+  return 0;
+}
+
+int Context::query_context(Request& request) {
+  static_assert(int{UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS} == int{UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS} &&
+                int{UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT} == int{UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT});
+  const std::uint32_t vectors = limits::kCompletionVectors;
+  const std::uint64_t support = IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS;
+  if (const int failed = request.put(UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, vectors)) return failed;
+  return request.put(UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, support);
+}
+
+int Context::alloc_async(Request& request) {
+  auto made = sys::EventPipe::make();
+  if (!made) return -errno_of(made.error());
+  if (const int failed =
+          request.put_word(UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, static_cast<std::uint64_t>(made->reader.get())))
+    return failed;
+  (void)made->reader.release();  // the program's from now on
+  async_ = std::make_shared<Channel>(std::move(made->pipe));
+  return 0;
+}
+
+int Context::need_engine() {
+  if (engine_ != nullptr) return 0;
+  auto engine = device_->engine();
+  if (!engine) return -errno_of(engine.error());
+  engine_ = *engine;
+  return 0;
+}
+
+// From what uses others to what is used.
+Context::~Context() {
+  if (device_->in_child()) return;
+  const std::scoped_lock lock(mutex_);
+  objects_.each<Qp>([&](std::uint32_t, Qp& qp) { (void)engine_->destroy_qp(qp.number); });
+  objects_.each<Srq>([&](std::uint32_t, Srq& srq) { (void)engine_->destroy_srq(srq.number); });
+  objects_.each<Cq>([&](std::uint32_t, Cq& cq) { (void)engine_->destroy_cq(cq.number); });
+  objects_.each<Mr>([&](std::uint32_t, Mr& mr) { (void)drop_mr(mr); });
+  objects_.each<Pd>([&](std::uint32_t, Pd& pd) { (void)engine_->free_pd(pd.number); });
+}
+
+}  // namespace strait::soft::uverbs

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Protection domains and registered memory.
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
+
+#include <cerrno>
+
+#include "soft/uverbs/context.hpp"
+#include "soft/uverbs/write_call.hpp"
+#include "sys/files.hpp"
+#include "sys/mapping.hpp"
+
+namespace strait::soft::uverbs {
+
+namespace {
+
+constexpr std::uint32_t kRights = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE |
+                                  IB_UVERBS_ACCESS_REMOTE_READ | IB_UVERBS_ACCESS_REMOTE_ATOMIC;
+constexpr std::uint32_t kKnownAccess = kRights | IB_UVERBS_ACCESS_MW_BIND | IB_UVERBS_ACCESS_ZERO_BASED |
+                                       IB_UVERBS_ACCESS_HUGETLB | IB_UVERBS_ACCESS_OPTIONAL_RANGE;
+constexpr std::uint32_t kDmabufAccess = kRights | IB_UVERBS_ACCESS_OPTIONAL_RANGE;
+static_assert(int{IB_UVERBS_ACCESS_LOCAL_WRITE} == int{STRAIT_NIC_LOCAL_WRITE} &&
+              int{IB_UVERBS_ACCESS_REMOTE_WRITE} == int{STRAIT_NIC_REMOTE_WRITE} &&
+              int{IB_UVERBS_ACCESS_REMOTE_READ} == int{STRAIT_NIC_REMOTE_READ} &&
+              int{IB_UVERBS_ACCESS_REMOTE_ATOMIC} == int{STRAIT_NIC_REMOTE_ATOMIC});
+
+enum : std::uint32_t { kReregTranslation = 1, kReregPd = 2, kReregAccess = 4 };
+
+int check_access(std::uint32_t access) {
+  // Who may be written from afar must be writable here.
+  if ((access & (IB_UVERBS_ACCESS_REMOTE_WRITE | IB_UVERBS_ACCESS_REMOTE_ATOMIC)) != 0 &&
+      (access & IB_UVERBS_ACCESS_LOCAL_WRITE) == 0)
+    return -EINVAL;
+  if ((access & IB_UVERBS_ACCESS_ON_DEMAND) != 0) return -EOPNOTSUPP;  // memory is not paged in on demand
+  return (access & ~kKnownAccess) != 0 ? -EINVAL : 0;
+}
+
+bool same_offset_in_page(std::uint64_t a, std::uint64_t b) {
+  return ((a ^ b) & (sys::page_bytes() - 1)) == 0;
+}
+
+}  // namespace
+
+int Context::alloc_pd(WriteCall& call) {
+  if (const int failed = need_engine()) return failed;
+  auto pd = std::make_unique<Pd>();
+  pd->number = engine_->alloc_pd();
+  const mlx5_ib_alloc_pd_resp driver{pd->number};
+  ib_uverbs_alloc_pd_resp out{};
+  const std::uint32_t number = pd->number;
+  out.pd_handle = objects_.add(std::move(pd));
+  int failed = call.put(out);
+  if (failed == 0) failed = call.put_driver(driver);
+  if (failed != 0) {
+    objects_.remove(out.pd_handle);
+    (void)engine_->free_pd(number);
+  }
+  return failed;
+}
+
+int Context::destroy_pd(Request& request) {
+  const std::uint32_t handle = request.handle(UVERBS_ATTR_DESTROY_PD_HANDLE);
+  Pd* const pd = objects_.find<Pd>(request.word(UVERBS_ATTR_DESTROY_PD_HANDLE));
+  if (pd == nullptr) return -ENOENT;
+  if (pd->users != 0) return -EBUSY;
+  if (const Status freed = engine_->free_pd(pd->number); !freed) return -errno_of(freed.error());
+  objects_.remove(handle);
+  return 0;
+}
+
+// Registers what `mr` describes; fd < 0: the program's own memory at mr.start.
+int Context::make_mr(Mr& mr, int fd, std::uint64_t fd_offset) {
+  if (mr.length_bytes == 0 || mr.start + mr.length_bytes < mr.start || mr.iova + mr.length_bytes < mr.iova)
+    return -EINVAL;
+  strait_nic_mr_request wanted{};
+  wanted.struct_size = sizeof wanted;
+  wanted.pd = mr.pd->number;
+  wanted.access = mr.access & kRights;
+  wanted.fd = fd;
+  wanted.fd_offset = fd_offset;
+  wanted.address = mr.iova;
+  wanted.length_bytes = mr.length_bytes;
+  if (fd < 0) {
+    // A kernel pins the pages for writing when anybody is to write, and fails with this errno where it cannot.
+    const bool writable = (mr.access & ~std::uint32_t{IB_UVERBS_ACCESS_REMOTE_READ} & kRights) != 0;
+    std::byte* const bytes = device_->memory().lasting(mr.start, mr.length_bytes, writable);
+    if (bytes == nullptr) return -EFAULT;
+    wanted.access |= STRAIT_NIC_HOST_ADDRESS;
+    wanted.fd_offset = reinterpret_cast<std::uintptr_t>(bytes);
+  }
+  const auto made = engine_->register_memory(wanted);
+  if (!made) return -errno_of(made.error());
+  mr.key = made->lkey;
+  return 0;
+}
+
+int Context::drop_mr(Mr& mr) {
+  const Status dropped = engine_->deregister_memory(mr.key);
+  return dropped ? 0 : -errno_of(dropped.error());
+}
+
+int Context::reg_mr(WriteCall& call) {
+  ib_uverbs_reg_mr wanted{};
+  if (const int failed = call.get(wanted)) return failed;
+  if (!same_offset_in_page(wanted.start, wanted.hca_va)) return -EINVAL;
+  if (const int failed = check_access(wanted.access_flags)) return failed;
+  auto mr = std::make_unique<Mr>();
+  mr->pd = objects_.find<Pd>(wanted.pd_handle);
+  if (mr->pd == nullptr) return -EINVAL;  // of the older commands
+  mr->start = wanted.start;
+  mr->length_bytes = wanted.length;
+  mr->iova = wanted.hca_va;
+  mr->access = wanted.access_flags;
+  if (const int failed = make_mr(*mr, -1, 0)) return failed;
+  ib_uverbs_reg_mr_resp out{};
+  Mr& made = *mr;
+  out.lkey = out.rkey = mr->key;
+  out.mr_handle = objects_.add(std::move(mr));
+  if (const int failed = call.put(out)) {
+    (void)drop_mr(made);
+    objects_.remove(out.mr_handle);
+    return failed;
+  }
+  ++made.pd->users;
+  return 0;
+}
+
+int Context::rereg_mr(WriteCall& call) {
+  ib_uverbs_rereg_mr wanted{};
+  if (const int failed = call.get(wanted)) return failed;
+  if (wanted.flags == 0) return -EINVAL;
+  if ((wanted.flags & ~(kReregTranslation | kReregPd | kReregAccess)) != 0) return -EOPNOTSUPP;
+  Mr* const mr = objects_.find<Mr>(wanted.mr_handle);
+  if (mr == nullptr) return -EINVAL;
+  if (mr->of_dmabuf) return -EOPNOTSUPP;
+  if (mr->users != 0) return -EBUSY;
+  Mr fresh;
+  fresh.pd = mr->pd;
+  fresh.start = mr->start;
+  fresh.length_bytes = mr->length_bytes;
+  fresh.iova = mr->iova;
+  fresh.access = mr->access;
+  if ((wanted.flags & kReregAccess) != 0) {
+    if (const int failed = check_access(wanted.access_flags)) return failed;
+    fresh.access = wanted.access_flags;
+  }
+  if ((wanted.flags & kReregTranslation) != 0) {
+    if (!same_offset_in_page(wanted.start, wanted.hca_va)) return -EINVAL;
+    fresh.start = wanted.start;
+    fresh.length_bytes = wanted.length;
+    fresh.iova = wanted.hca_va;
+  }
+  if ((wanted.flags & kReregPd) != 0) {
+    fresh.pd = objects_.find<Pd>(wanted.pd_handle);
+    if (fresh.pd == nullptr) return -EINVAL;
+  }
+  // The keys change, which the interface allows; until the new ones are there the old ones stay.
+  if (const int failed = make_mr(fresh, -1, 0)) return failed;
+  ib_uverbs_rereg_mr_resp out{};
+  out.lkey = out.rkey = fresh.key;
+  if (const int failed = call.put(out)) {
+    (void)drop_mr(fresh);
+    return failed;
+  }
+  if (const int failed = drop_mr(*mr)) {
+    (void)drop_mr(fresh);
+    return failed;
+  }
+  --mr->pd->users;
+  ++fresh.pd->users;
+  mr->pd = fresh.pd;
+  mr->key = fresh.key;
+  mr->start = fresh.start;
+  mr->length_bytes = fresh.length_bytes;
+  mr->iova = fresh.iova;
+  mr->access = fresh.access;
+  return 0;
+}
+
+int Context::reg_dmabuf_mr(Request& request) {
+  auto mr = std::make_unique<Mr>();
+  mr->pd = objects_.find<Pd>(request.word(UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE));
+  if (mr->pd == nullptr) return -ENOENT;
+  const std::uint64_t access = request.word(UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS);
+  if ((access & ~std::uint64_t{kDmabufAccess}) != 0) return -EINVAL;
+  mr->access = static_cast<std::uint32_t>(access);
+  if (const int failed = check_access(mr->access)) return failed;
+  const std::uint64_t offset = request.word(UVERBS_ATTR_REG_DMABUF_MR_OFFSET);
+  mr->length_bytes = request.word(UVERBS_ATTR_REG_DMABUF_MR_LENGTH);
+  mr->iova = request.word(UVERBS_ATTR_REG_DMABUF_MR_IOVA);
+  mr->of_dmabuf = true;
+  if (!same_offset_in_page(offset, mr->iova)) return -EINVAL;
+  const auto fd = static_cast<int>(static_cast<std::int64_t>(request.word(UVERBS_ATTR_REG_DMABUF_MR_FD)));
+  if (!sys::is_open_fd(fd)) return -EBADF;
+  if (offset + mr->length_bytes < offset) return -EINVAL;
+  const std::int64_t size = sys::file_bytes(fd);
+  if (size >= 0 && offset + mr->length_bytes > static_cast<std::uint64_t>(size)) return -EINVAL;
+  // Whatever is wrong with the file, it is no dma-buf.
+  if (const int failed = make_mr(*mr, fd, offset)) return failed == -ENOMEM ? failed : -EINVAL;
+  const std::uint32_t key = mr->key;
+  Mr& made = *mr;
+  const std::uint32_t handle = objects_.add(std::move(mr));
+  int failed = request.put(UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, key);
+  if (failed == 0) failed = request.put(UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, key);
+  if (failed == 0) failed = request.put_word(UVERBS_ATTR_REG_DMABUF_MR_HANDLE, handle);
+  if (failed != 0) {
+    (void)drop_mr(made);
+    objects_.remove(handle);
+    return failed;
+  }
+  ++made.pd->users;
+  return 0;
+}
+
+int Context::query_mr(Request& request) {
+  const Mr* const mr = objects_.find<Mr>(request.word(UVERBS_ATTR_QUERY_MR_HANDLE));
+  if (mr == nullptr) return -ENOENT;
+  if (const int failed = request.put(UVERBS_ATTR_QUERY_MR_RESP_LKEY, mr->key)) return failed;
+  if (const int failed = request.put(UVERBS_ATTR_QUERY_MR_RESP_RKEY, mr->key)) return failed;
+  if (const int failed = request.put(UVERBS_ATTR_QUERY_MR_RESP_LENGTH, mr->length_bytes)) return failed;
+  return request.put(UVERBS_ATTR_QUERY_MR_RESP_IOVA, mr->iova);
+}
+
+// Advice is about paging on demand, which this device does not do.
+int Context::advise_mr(Request& request) {
+  if (objects_.find<Pd>(request.word(UVERBS_ATTR_ADVISE_MR_PD_HANDLE)) == nullptr) return -ENOENT;
+  return -EOPNOTSUPP;
+}
+
+int Context::destroy_mr(Request& request) {
+  const std::uint64_t handle = request.word(UVERBS_ATTR_DESTROY_MR_HANDLE);
+  Mr* const mr = objects_.find<Mr>(handle);
+  if (mr == nullptr) return -ENOENT;
+  if (mr->users != 0) return -EBUSY;
+  if (const int failed = drop_mr(*mr)) return failed;
+  --mr->pd->users;
+  objects_.remove(static_cast<std::uint32_t>(handle));
+  return 0;
+}
+
+}  // namespace strait::soft::uverbs

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "soft/uverbs/device.hpp"
+
+#include "soft/host/report.hpp"
+#include "soft/uverbs/hooks.hpp"
+
+namespace strait::soft::uverbs {
+
+namespace {
+constexpr int kLastPasses = 100;
+}
+
+Device::Device(DeviceSettings settings)
+    : settings_(std::move(settings)), memory_(settings_.memory != nullptr ? settings_.memory : &own_memory_) {}
+
+Device::~Device() {
+  if (progress_) unhook(*progress_);
+  finish();
+}
+
+void Device::finish() {
+  const std::scoped_lock lock(mutex_);
+  if (!engine_ || in_child()) return;
+  // An acknowledgement goes out in one pass, and what comes of it to this process, to be handed on, in the next.
+  for (int quiet = 0, passes = 0; quiet < 3 && passes < kLastPasses; ++passes)
+    quiet = engine_->drive(0) != 0 ? 0 : quiet + 1;
+  if (!settings_.root.empty())
+    host::leave_report(settings_.root, fmt::format("strait{}", settings_.index), engine_->counters_text());
+}
+
+Result<nic::Engine*> Device::engine() {
+  const std::scoped_lock lock(mutex_);
+  if (engine_) return engine_.get();
+  nic::EngineConfig config = settings_.engine;
+  config.name = fmt::format("strait{}", settings_.index);
+  config.packet_address = gids().front().address.text();
+  for (std::size_t i = 1; i < gids().size(); ++i) config.more_addresses.push_back(gids()[i].address.text());
+  STRAIT_TRY(auto engine, settings_.open_engine ? settings_.open_engine(config) : nic::Engine::open(config));
+  engine->set_event_sink(&events_);
+  if (!settings_.alone) {
+    STRAIT_TRY(progress_, Progress::start(*engine));
+  }
+  engine_ = std::move(engine);
+  return engine_.get();
+}
+
+}  // namespace strait::soft::uverbs
