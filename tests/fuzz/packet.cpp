@@ -27,6 +27,7 @@ const roce::Flow kV6{
 void clear_reserved(std::byte* headers, const wire::Shape& shape) {
   headers[4] &= std::byte{0xc0};
   headers[8] &= std::byte{0x80};
+  if (shape.has_xrceth) headers[12] = std::byte{0};
   if (shape.has_deth) headers[16] = std::byte{0};
   if (shape.kind == wire::Kind::cnp) std::memset(headers + 12, 0, wire::kCnpReservedBytes);
 }

@@ -192,6 +192,57 @@ static_assert(sizeof(MaskedSwap8Seg) == 32 && offsetof(MaskedSwap8Seg, swap) == 
 static_assert(offsetof(MaskedSwap8Seg, compare) == 8 && offsetof(MaskedSwap8Seg, swap_mask) == 16);
 static_assert(offsetof(MaskedSwap8Seg, compare_mask) == 24);
 
+// Behind the control segment on the sending side of an extended reliable connection.
+struct XrcSeg {
+  be32 srqn;
+  std::uint8_t reserved[12];
+};
+static_assert(sizeof(XrcSeg) == 16 && offsetof(XrcSeg, srqn) == 0 && offsetof(XrcSeg, reserved) == 4);
+
+// Changes a memory key: three segments of what to do, four of what the key becomes, and with inline translation entries
+// what it maps. The control segment's immediate is the key as it is now.
+struct UmrControlSeg {
+  std::uint8_t flags;
+  std::uint8_t reserved1[3];
+  be16 klm_octowords;
+  be16 translation_offset;
+  be64 mkey_mask;
+  std::uint8_t reserved16[32];
+};
+inline constexpr std::uint8_t kUmrInline = 0x80;
+inline constexpr std::uint8_t kUmrCheckFree = 0x20;  // fails unless the key is free
+inline constexpr std::uint8_t kUmrCheckQpn = 0x08;   // fails unless the key is this queue pair's
+inline constexpr std::uint32_t kUmrControlSegments = 3;
+static_assert(sizeof(UmrControlSeg) == kUmrControlSegments * kSegmentBytes);
+static_assert(offsetof(UmrControlSeg, flags) == 0 && offsetof(UmrControlSeg, reserved1) == 1);
+static_assert(offsetof(UmrControlSeg, klm_octowords) == 4 && offsetof(UmrControlSeg, translation_offset) == 6);
+static_assert(offsetof(UmrControlSeg, mkey_mask) == 8 && offsetof(UmrControlSeg, reserved16) == 16);
+
+struct MkeySeg {
+  std::uint8_t free;
+  std::uint8_t reserved1;
+  std::uint8_t access;
+  std::uint8_t reserved3;
+  be32 qpn_mkey;  // queue pair in the high 24 bits, all ones: any; the key's new low byte
+  be32 reserved8;
+  be32 flags_pd;
+  be64 start_addr;
+  be64 len;
+  std::uint8_t reserved32[32];
+};
+inline constexpr std::uint8_t kMkeyFree = 0x40;
+inline constexpr std::uint8_t kMkeyAtomic = 0x40;
+inline constexpr std::uint8_t kMkeyRemoteWrite = 0x20;
+inline constexpr std::uint8_t kMkeyRemoteRead = 0x10;
+inline constexpr std::uint8_t kMkeyLocalWrite = 0x08;
+inline constexpr std::uint32_t kMkeySegments = 4;
+static_assert(sizeof(MkeySeg) == kMkeySegments * kSegmentBytes);
+static_assert(offsetof(MkeySeg, free) == 0 && offsetof(MkeySeg, reserved1) == 1 && offsetof(MkeySeg, access) == 2);
+static_assert(offsetof(MkeySeg, reserved3) == 3 && offsetof(MkeySeg, qpn_mkey) == 4);
+static_assert(offsetof(MkeySeg, reserved8) == 8 && offsetof(MkeySeg, flags_pd) == 12);
+static_assert(offsetof(MkeySeg, start_addr) == 16 && offsetof(MkeySeg, len) == 24);
+static_assert(offsetof(MkeySeg, reserved32) == 32);
+
 struct WaitSeg {
   std::uint8_t reserved[8];
   be32 max_index;

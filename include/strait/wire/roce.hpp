@@ -85,8 +85,15 @@ struct Deth {
 };
 static_assert(sizeof(Deth) == 8 && offsetof(Deth, src_qpn) == 5);
 
-// The most that can precede a payload: BTH and AtomicETH.
-inline constexpr std::size_t kMaxHeaderBytes = sizeof(Bth) + sizeof(AtomicEth);
+// In every request of an extended reliable connection: the shared receive queue it is for.
+struct XrcEth {
+  std::uint8_t reserved;
+  packed_be24 srqn;
+};
+static_assert(sizeof(XrcEth) == 4 && offsetof(XrcEth, srqn) == 1);
+
+// The most that can precede a payload: BTH, XRCETH and AtomicETH.
+inline constexpr std::size_t kMaxHeaderBytes = sizeof(Bth) + sizeof(XrcEth) + sizeof(AtomicEth);
 
 // ---- opcodes -------------------------------------------------------------------------------------------------------
 
@@ -132,9 +139,20 @@ enum class Opcode : std::uint8_t {
   ud_send_only_imm = 0x65,
 
   cnp = 0x81,
-};
 
-enum class Transport : std::uint8_t { unknown, rc, uc, ud, cnp };
+  // 0xa0 and more: extended reliable connections (XRC), numbered as RC from 0x00 on.
+};
+inline constexpr std::uint8_t kXrcOpcodes = 0xa0;
+
+enum class Transport : std::uint8_t { unknown, rc, uc, ud, cnp, xrc };
+
+// What an RC opcode is called on another transport that has it.
+constexpr Opcode on_transport(Opcode rc, Transport transport) {
+  const auto code = static_cast<std::uint8_t>(rc);
+  if (code >= 0x20) return rc;
+  const unsigned base = transport == Transport::uc ? 0x20u : transport == Transport::xrc ? unsigned{kXrcOpcodes} : 0u;
+  return static_cast<Opcode>(base + code);
+}
 enum class Kind : std::uint8_t { unknown, send, write, read_request, read_response, ack, atomic_ack, atomic, cnp };
 
 // What an opcode means for a parser and a state machine. Of first, middle, last and only exactly one is set in a known
@@ -153,6 +171,7 @@ struct Shape {
   bool has_imm = false;
   bool has_ieth = false;
   bool has_deth = false;
+  bool has_xrceth = false;
   bool known = false;
   std::uint8_t header_bytes = 0;  // BTH and all extended headers (of a CNP: and its 16 reserved bytes)
 
@@ -227,6 +246,10 @@ constexpr Shape make_shape(unsigned opcode) {
     s = send_or_write(low);
     s.transport = Transport::ud;
     s.has_deth = true;
+  } else if ((opcode & 0xe0) == kXrcOpcodes) {
+    s = low < 0x0c ? send_or_write(low) : rc_only(low);
+    s.transport = Transport::xrc;
+    s.has_xrceth = s.is_request();
   } else if (opcode == 0x81) {
     s.transport = Transport::cnp;
     s.kind = Kind::cnp;
@@ -235,6 +258,7 @@ constexpr Shape make_shape(unsigned opcode) {
   }
   if (!s.known) return Shape{};
   std::size_t bytes = sizeof(Bth);
+  if (s.has_xrceth) bytes += sizeof(XrcEth);
   if (s.has_deth) bytes += sizeof(Deth);
   if (s.has_reth) bytes += sizeof(Reth);
   if (s.has_atomic) bytes += sizeof(AtomicEth);
@@ -309,7 +333,17 @@ constexpr const char* opcode_name(Opcode opcode) {
     case Opcode::ud_send_only_imm: return "UD SEND only with immediate";
     case Opcode::cnp: return "congestion notification";
   }
-  return "unknown";
+  const Shape& shape = shape_of(opcode);
+  if (shape.transport != Transport::xrc) return "unknown";
+  switch (shape.kind) {
+    case Kind::send: return "XRC SEND";
+    case Kind::write: return "XRC WRITE";
+    case Kind::read_request: return "XRC READ request";
+    case Kind::read_response: return "XRC READ response";
+    case Kind::atomic: return "XRC atomic";
+    case Kind::atomic_ack: return "XRC atomic acknowledge";
+    default: return "XRC acknowledge";
+  }
 }
 
 // ---- PSN, MSN ------------------------------------------------------------------------------------------------------

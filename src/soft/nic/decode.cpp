@@ -152,6 +152,63 @@ DecodeFault read_control(const RingView& ring, std::uint64_t index, std::uint32_
   return {};
 }
 
+DecodeFault read_key_change(const RingView& ring, std::uint64_t offset, std::uint32_t segments,
+                            const m::CtrlSeg& control, KeyChange& out) {
+  constexpr std::uint32_t fixed = 1 + m::kUmrControlSegments + m::kMkeySegments;
+  if (segments < fixed) return malformed("the change of a key is too short");
+  m::UmrControlSeg umr;
+  m::MkeySeg mkey;
+  ring.read(offset + m::kSegmentBytes, &umr, sizeof umr);
+  ring.read(offset + (1 + m::kUmrControlSegments) * m::kSegmentBytes, &mkey, sizeof mkey);
+  out = {};
+  out.old_key = control.imm.value();
+  out.new_variant = static_cast<std::uint8_t>(mkey.qpn_mkey.value());
+  out.any_qp = mkey.qpn_mkey.value() >> 8 == m::kMaxQpn;
+  out.frees = (mkey.free & m::kMkeyFree) != 0;
+  out.check_free = (umr.flags & m::kUmrCheckFree) != 0;
+  out.check_qpn = (umr.flags & m::kUmrCheckQpn) != 0;
+  if (out.frees) return {};
+  const auto right = [&](std::uint8_t bit, std::uint32_t means) { return (mkey.access & bit) != 0 ? means : 0u; };
+  out.access = right(m::kMkeyRemoteWrite, STRAIT_NIC_REMOTE_WRITE) | right(m::kMkeyRemoteRead, STRAIT_NIC_REMOTE_READ) |
+               right(m::kMkeyAtomic, STRAIT_NIC_REMOTE_ATOMIC);
+  out.start = mkey.start_addr.value();
+  out.length_bytes = mkey.len.value();
+  if ((umr.flags & m::kUmrInline) == 0 || segments < fixed + 1)
+    return malformed("a window without the piece that it maps");
+  const auto target = segment_at<m::DataSeg>(ring, offset + fixed * m::kSegmentBytes);
+  out.target = {target.addr.value(), target.byte_count.value(), target.lkey.value(), false};
+  if (out.target.length_bytes != out.length_bytes) return malformed("a window that is not as long as what it maps");
+  return {};
+}
+
+// Everything behind the control segment at `offset`, of which the caller has read `before` segments.
+DecodeFault read_rest(const RingView& ring, std::uint64_t offset, std::uint32_t before, std::uint32_t segments,
+                      const m::CtrlSeg& control, SendWork& out) {
+  if (out.opcode == m::Opcode::umr && control.opmod() == 0)
+    return read_key_change(ring, offset, segments, control, out.key);
+  const Shape shape = shape_of(out.opcode, control.opmod());
+  if (!shape.known) return malformed("this opcode is not served on a reliable connection");
+  const std::uint32_t fixed = 1 + before + (shape.remote ? 1 : 0) + shape.atomic_segments;
+  if (segments < fixed) return malformed("the work request is too short for its opcode");
+  offset += m::kSegmentBytes;
+  if (shape.remote) {
+    const auto remote = segment_at<m::RaddrSeg>(ring, offset);
+    out.raddr = remote.raddr.value();
+    out.rkey = remote.rkey.value();
+    offset += m::kSegmentBytes;
+  }
+  if (shape.atomic_segments != 0) {
+    read_atomic(ring, offset, out.opcode, control.opmod(), out.atomic);
+    offset += std::uint64_t{shape.atomic_segments} * m::kSegmentBytes;
+  }
+  if (!shape.has_data) return {};
+  if (const DecodeFault fault = read_pieces(ring, offset, segments - fixed, shape.may_inline, out)) return fault;
+  if (shape.atomic_segments != 0 && out.total_bytes != out.atomic.width) {
+    return {m::Syndrome::local_length, "the result of an atomic needs exactly its width", 0};
+  }
+  return {};
+}
+
 }  // namespace
 
 void RingView::read(std::uint64_t offset, void* into, std::uint64_t length_bytes) const {
@@ -177,29 +234,21 @@ DecodeFault decode_send(const RingView& ring, std::uint64_t index, std::uint32_t
     return read_pieces(ring, offset + 2 * m::kSegmentBytes, 1, true, out);
   }
 
-  const Shape shape = shape_of(out.opcode, control.opmod());
-  if (!shape.known) return malformed("this opcode is not served on a reliable connection");
-  const std::uint32_t fixed = 1 + (shape.remote ? 1 : 0) + shape.atomic_segments;
-  if (segments < fixed) return malformed("the work request is too short for its opcode");
-  offset += m::kSegmentBytes;
-  if (shape.remote) {
-    const auto remote = segment_at<m::RaddrSeg>(ring, offset);
-    out.raddr = remote.raddr.value();
-    out.rkey = remote.rkey.value();
-    offset += m::kSegmentBytes;
-  }
-  if (shape.atomic_segments != 0) {
-    read_atomic(ring, offset, out.opcode, control.opmod(), out.atomic);
-    offset += std::uint64_t{shape.atomic_segments} * m::kSegmentBytes;
-  }
-  if (!shape.has_data) return {};
-  if (const DecodeFault fault = read_pieces(ring, offset, segments - fixed, shape.may_inline, out)) return fault;
-  if (shape.atomic_segments != 0 && out.total_bytes != out.atomic.width) {
-    return {m::Syndrome::local_length, "the result of an atomic needs exactly its width", 0};
-  }
-  return {};
+  return read_rest(ring, offset, 0, segments, control, out);
 }
 
+DecodeFault decode_xrc(const RingView& ring, std::uint64_t index, std::uint32_t available, std::uint32_t qpn,
+                       SendWork& out) {
+  m::CtrlSeg control;
+  std::uint32_t segments = 0;
+  if (const DecodeFault fault = read_control(ring, index, available, qpn, out, control, segments)) return fault;
+  const std::uint64_t offset = index * m::kBlockBytes;
+  if (out.opcode == m::Opcode::nop || out.opcode == m::Opcode::umr)
+    return read_rest(ring, offset, 0, segments, control, out);
+  if (segments < 2) return malformed("a work request that names no shared receive queue");
+  out.xrc_srqn = segment_at<m::XrcSeg>(ring, offset + m::kSegmentBytes).srqn.value() & m::kMaxQpn;
+  return read_rest(ring, offset + m::kSegmentBytes, 1, segments, control, out);
+}
 DecodeFault decode_datagram(const RingView& ring, std::uint64_t index, std::uint32_t available, std::uint32_t qpn,
                             SendWork& out) {
   m::CtrlSeg control;

@@ -31,6 +31,20 @@ struct LocalPiece {
 
 inline constexpr std::uint32_t kMaxPieces = wire::mlx5::kMaxSegments;
 
+// What a UMR work request does to a memory window.
+struct KeyChange {
+  std::uint32_t old_key;
+  std::uint8_t new_variant;  // low byte of its key from now on
+  bool frees;                // it maps nothing any more
+  bool check_free;
+  bool check_qpn;
+  bool any_qp;  // every queue pair of its domain may use it
+  std::uint32_t access;
+  std::uint64_t start;
+  std::uint64_t length_bytes;
+  LocalPiece target;  // what it maps: a piece of a registration
+};
+
 struct SendWork {
   wire::mlx5::Opcode opcode;
   bool signaled;
@@ -43,9 +57,16 @@ struct SendWork {
   std::uint32_t total_bytes;
   AtomicRequest atomic;
   wire::mlx5::DatagramSeg datagram;  // unreliable datagrams only
+  std::uint32_t xrc_srqn;            // extended reliable connections only
+  KeyChange key;                     // Opcode::umr only
   std::uint32_t n_pieces;
   LocalPiece pieces[kMaxPieces];  // the first n_pieces are valid
 };
+
+// Done by this side alone: the peer does not hear of it.
+[[nodiscard]] constexpr bool is_local(wire::mlx5::Opcode opcode) {
+  return opcode == wire::mlx5::Opcode::nop || opcode == wire::mlx5::Opcode::umr;
+}
 
 struct DecodeFault {
   wire::mlx5::Syndrome syndrome = wire::mlx5::Syndrome::none;
@@ -58,6 +79,9 @@ struct DecodeFault {
 // there.
 [[nodiscard]] DecodeFault decode_send(const RingView& ring, std::uint64_t index, std::uint32_t available,
                                       std::uint32_t qpn, SendWork& out);
+// The same on the sending side of an extended reliable connection: each says which shared receive queue it is for.
+[[nodiscard]] DecodeFault decode_xrc(const RingView& ring, std::uint64_t index, std::uint32_t available,
+                                     std::uint32_t qpn, SendWork& out);
 // The same on a queue pair for unreliable datagrams: sends only, each with the place it goes to.
 [[nodiscard]] DecodeFault decode_datagram(const RingView& ring, std::uint64_t index, std::uint32_t available,
                                           std::uint32_t qpn, SendWork& out);

@@ -118,7 +118,8 @@ Status Engine::deregister_memory(std::uint32_t key) {
     {
       const std::scoped_lock lock(mutex_);
       Registration* registration = memory_.find(key);
-      if (registration == nullptr) return fail(Code::invalid, "no registration has the key {:#x}", key);
+      if (registration == nullptr || registration->kind != KeyKind::registration)
+        return fail(Code::invalid, "no registration has the key {:#x}", key);
       // Peers lose it at once; what this side has in flight drains first.
       if (strict_) {
         for (QueuePair* qp : active_) {
@@ -207,16 +208,25 @@ Status Engine::check_queue_request(const QpRequest& request) {
     return fail(Code::invalid, "receive entries of 2^{} bytes: they have 2^4 to 2^10", request.rq_stride_log2);
   }
   const bool no_ring = request.sq == nullptr && request.sq_blocks != 0;
-  if (no_ring || !aligned(request.sq, 64) || request.record == nullptr || !aligned(request.record, 8)) {
+  const bool no_record = request.record == nullptr && request.type != QpType::xrc_tgt;
+  if (no_ring || !aligned(request.sq, 64) || no_record || !aligned(request.record, 8)) {
     return fail(Code::invalid, "a queue pair needs a send ring aligned to 64 bytes and a record aligned to 8");
   }
   if (request.rq_entries != 0 && (request.rq == nullptr || !aligned(request.rq, 16))) {
     return fail(Code::invalid, "a receive queue needs a ring aligned to 16 bytes");
   }
-  if (!pds_.contains(request.pd)) return fail(Code::invalid, "no protection domain has the number {}", request.pd);
-  for (const std::uint32_t cqn : {request.send_cqn, request.recv_cqn}) {
-    if (!cqs_.contains(cqn)) return fail(Code::invalid, "no completion queue has the number {}", cqn);
-  }
+  const bool target = request.type == QpType::xrc_tgt;
+  if (!target && !pds_.contains(request.pd))
+    return fail(Code::invalid, "no protection domain has the number {}", request.pd);
+  if (target && !xrcds_.contains(request.xrcd))
+    return fail(Code::invalid, "no XRC domain has the number {}", request.xrcd);
+  if (!target && !cqs_.contains(request.send_cqn))
+    return fail(Code::invalid, "no completion queue has the number {}", request.send_cqn);
+  const bool receives = !target && request.type != QpType::xrc_ini;
+  if (receives && !cqs_.contains(request.recv_cqn))
+    return fail(Code::invalid, "no completion queue has the number {}", request.recv_cqn);
+  if ((!receives && (request.rq_entries != 0 || request.srqn != 0)) || (target && request.sq_blocks != 0))
+    return fail(Code::invalid, "a queue pair of type {} does not have these queues", type_name(request.type));
   if (request.srqn != 0 && !srqs_.contains(request.srqn))
     return fail(Code::invalid, "no shared receive queue has the number {}", request.srqn);
   if (request.srqn != 0 && (request.rq_entries != 0 || request.type == QpType::uc))
@@ -274,17 +284,25 @@ Result<QueuePair*> Engine::make_qp(const QpRequest& request) {
   qp->rq_entries = request.rq_entries;
   qp->rq_stride_bytes = request.rq_entries != 0 ? 1u << request.rq_stride_log2 : 0;
   qp->rq = {static_cast<const std::byte*>(request.rq), std::uint64_t{request.rq_entries} * qp->rq_stride_bytes};
-  qp->record = static_cast<const std::uint32_t*>(request.record);
+  const bool target = request.type == QpType::xrc_tgt;
+  qp->record =
+      target ? reinterpret_cast<const std::uint32_t*>(nowhere_.bytes) : static_cast<std::uint32_t*>(request.record);
   qp->doorbell = reinterpret_cast<std::uint64_t*>(doorbells_.data() + std::size_t{index} * 64);
   __atomic_store_n(qp->doorbell, 0, __ATOMIC_RELEASE);
-  qp->send_cq = cqs_[request.send_cqn].get();
-  qp->recv_cq = cqs_[request.recv_cqn].get();
+  if (!no_cq_) {
+    no_cq_ = std::make_unique<CompletionQueue>(
+        0, strait_nic_cq_request{sizeof(strait_nic_cq_request), 1, 64, STRAIT_NIC_CQ_COLLAPSED, nowhere_.bytes + 64,
+                                 nowhere_.bytes + 128});
+  }
+  qp->send_cq = target ? no_cq_.get() : cqs_[request.send_cqn].get();
+  qp->recv_cq = target || request.type == QpType::xrc_ini ? no_cq_.get() : cqs_[request.recv_cqn].get();
   ++qp->send_cq->users;
   ++qp->recv_cq->users;
   qp->srq = request.srqn != 0 ? srqs_[request.srqn].get() : nullptr;
   qp->says_srqn = request.says_srqn;
   if (qp->srq != nullptr) ++qp->srq->users;
-  ++pds_[request.pd];
+  qp->xrcd = target ? request.xrcd : 0;
+  ++(target ? xrcds_[request.xrcd] : pds_[request.pd]);
   qp->user = request.user;
   qp->sent.resize(request.sq_blocks);
   active_.push_back(qp.get());
@@ -331,8 +349,9 @@ void Engine::forget_qp(QueuePair& qp) {
   std::erase(active_, &qp);
   --qp.send_cq->users;
   --qp.recv_cq->users;
-  if (qp.srq != nullptr) --qp.srq->users;
-  --pds_[qp.pd];
+  const bool target = qp.type == QpType::xrc_tgt;
+  if (qp.srq != nullptr && !target) --qp.srq->users;
+  --(target ? xrcds_[qp.xrcd] : pds_[qp.pd]);
   qps_[qp.qpn & (kMaxQueuePairs - 1)].reset();
   drop_dead_links();
 }

@@ -9,7 +9,7 @@
 //   lossy.cpp      messages lost on purpose
 //   carrier.cpp    grant or packets                   packets*.cpp   RoCEv2
 //   loans.cpp      memory that peers may map          small_write.cpp  the shortest way through both
-//   shared_receive.cpp  receives for many queue pairs
+//   keys.cpp       windows, keys that change          shared_receive.cpp  receives for many queue pairs
 //   modify.cpp     the states of a queue pair         qp_rules.cpp   and what each needs
 #pragma once
 
@@ -84,6 +84,15 @@ class Engine {
   [[nodiscard]] Status free_pd(std::uint32_t pd);
   [[nodiscard]] Result<strait_nic_mr> register_memory(const strait_nic_mr_request& request);
   [[nodiscard]] Status deregister_memory(std::uint32_t key);
+  // `what`: kRereg*. The key stays the same; after a failure so does everything else.
+  [[nodiscard]] Status rereg_memory(std::uint32_t key, std::uint32_t what, const strait_nic_mr_request& request);
+  // A memory window of type 1 or 2, bound by work requests. Its key's low byte changes with every bind; any of the keys
+  // it had names it here.
+  [[nodiscard]] Result<std::uint32_t> alloc_window(std::uint32_t pd, int type);
+  [[nodiscard]] Status free_window(std::uint32_t key);
+  // Domains of XRC: shared receive queues and targets.
+  [[nodiscard]] std::uint32_t alloc_xrcd();
+  [[nodiscard]] Status free_xrcd(std::uint32_t xrcd);
   [[nodiscard]] Result<std::uint32_t> create_cq(const strait_nic_cq_request& request);
   [[nodiscard]] Result<std::uint32_t> create_cq(const CqRequest& request);
   // See CompletionQueue::resize. An error is EINVAL to a program.
@@ -172,7 +181,16 @@ class Engine {
     return true;
   }
 
+  // keys.cpp
+  [[nodiscard]] bool change_key(QueuePair& qp, const KeyChange& change, DecodeFault& fault);
+  void invalidate_key(QueuePair& qp, std::uint32_t key);
+  [[nodiscard]] Registration* check_remote(const QueuePair& qp, std::uint32_t key, std::uint64_t address,
+                                           std::uint64_t length_bytes, std::uint32_t access, KeyFault& fault) {
+    return memory_.check_remote(key, qp.target_pd(), qp.qpn, address, length_bytes, access, fault);
+  }
+
   // shared_receive.cpp
+  [[nodiscard]] bool aim_at(QueuePair& qp, std::uint32_t srqn);
   void check_limit(SharedReceive& srq);
   [[nodiscard]] DecodeFault take_receive(QueuePair& qp);
   [[nodiscard]] bool take_entry(QueuePair& qp);
@@ -366,6 +384,13 @@ class Engine {
   std::vector<CompletionQueue*> event_cqs_;  // that may be armed
   std::unordered_map<std::uint32_t, std::unique_ptr<SharedReceive>> srqs_;
   std::uint32_t next_srqn_ = 1;
+  std::unordered_map<std::uint32_t, std::uint32_t> xrcds_;  // domain -> users
+  std::uint32_t next_xrcd_ = 1;
+  struct alignas(64) Nowhere {  // rings and records of queues that a queue pair does not have
+    std::byte bytes[256] = {};
+  };
+  Nowhere nowhere_;
+  std::unique_ptr<CompletionQueue> no_cq_;
   std::vector<std::unique_ptr<QueuePair>> qps_;  // index = low 16 bits of the qpn
   std::vector<std::uint8_t> qp_generation_;
   bool mtu_given_ = false;

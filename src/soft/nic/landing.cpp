@@ -104,7 +104,7 @@ bool Engine::land_staged(QueuePair& qp, std::uint32_t rkey, std::uint64_t raddr,
   if (landing->guarded != nullptr) strict_->unguard(landing->guarded, length);
   strict_->collect();
   KeyFault why = KeyFault::none;
-  const Registration* const into = memory_.check(rkey, qp.pd, raddr, length, STRAIT_NIC_REMOTE_WRITE, why);
+  const Registration* const into = check_remote(qp, rkey, raddr, length, STRAIT_NIC_REMOTE_WRITE, why);
   if (into == nullptr) return false;
   strict_->land(into->at(raddr), landing->bytes);
   return true;

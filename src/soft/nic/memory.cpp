@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "soft/nic/verbs.hpp"
 #include "sys/files.hpp"
 
 namespace strait::soft::nic {
@@ -70,18 +71,13 @@ const char* fault_text(KeyFault fault) {
   return "unknown fault";
 }
 
-Result<strait_nic_mr> MemoryTable::add(const strait_nic_mr_request& request, const sys::Calls& calls) {
+// Where the bytes are, and what requests call them.
+Status MemoryTable::translate(Registration& made, const strait_nic_mr_request& request, const sys::Calls& calls) {
   if (request.length_bytes == 0) return fail(Code::invalid, "cannot register 0 bytes");
   if (request.address + request.length_bytes < request.address) {
     return fail(Code::invalid, "cannot register {} bytes at {:#x}: the range wraps around", request.length_bytes,
                 request.address);
   }
-  if (size_ >= kMaxRegistrations && free_.empty()) {
-    return fail(Code::limit, "the software NIC holds {} registrations, its maximum", kMaxRegistrations - 1);
-  }
-  Registration made;
-  made.pd = request.pd;
-  made.access = request.access;
   made.address = request.address;
   made.length_bytes = request.length_bytes;
   if (request.port != nullptr) {
@@ -101,12 +97,72 @@ Result<strait_nic_mr> MemoryTable::add(const strait_nic_mr_request& request, con
     const bool elsewhere = (request.access & STRAIT_NIC_HOST_ADDRESS) != 0;
     made.bytes = reinterpret_cast<std::byte*>(elsewhere ? request.fd_offset : request.address);
   }
+  return {};
+}
 
+Result<strait_nic_mr> MemoryTable::add(const strait_nic_mr_request& request, const sys::Calls& calls) {
+  if (size_ >= kMaxRegistrations && free_.empty()) {
+    return fail(Code::limit, "the software NIC holds {} registrations, its maximum", kMaxRegistrations - 1);
+  }
+  Registration made;
+  made.pd = request.pd;
+  made.access = request.access;
+  STRAIT_CHECK(translate(made, request, calls));
   made.key = take_key();
   Registration& entry = slot(made.key >> 8);
   entry = std::move(made);
   ++live_;
   return strait_nic_mr{entry.key, entry.key};
+}
+
+Status MemoryTable::change(std::uint32_t key, std::uint32_t what, const strait_nic_mr_request& request,
+                           const sys::Calls& calls) {
+  Registration* const entry = find(key);
+  if (entry == nullptr || entry->kind != KeyKind::registration)
+    return fail(Code::invalid, "no registration has the key {:#x}", key);
+  if (entry->in_flight != 0)
+    return fail(Code::again, "{} requests in flight still use the registration with key {:#x}", entry->in_flight, key);
+  if ((what & kReregTranslation) != 0) {
+    Registration made;
+    STRAIT_CHECK(translate(made, request, calls));
+    made.key = key;
+    made.pd = entry->pd;
+    made.access = entry->access;
+    *entry = std::move(made);
+  }
+  // Windows were bound to what it was.
+  for (std::uint32_t i = 1; i < size_; ++i) {
+    if (slot(i).parent == key) unbind(slot(i));
+  }
+  if ((what & kReregPd) != 0) entry->pd = request.pd;
+  if ((what & kReregAccess) != 0) entry->access = request.access;
+  return {};
+}
+
+Result<std::uint32_t> MemoryTable::add_window(std::uint32_t pd, KeyKind kind) {
+  if (size_ >= kMaxRegistrations && free_.empty())
+    return fail(Code::limit, "the software NIC holds {} registrations, its maximum", kMaxRegistrations - 1);
+  Registration made;
+  made.pd = pd;
+  made.kind = kind;
+  made.key = take_key();
+  Registration& entry = slot(made.key >> 8);
+  entry = std::move(made);
+  ++live_;
+  return entry.key;
+}
+
+Registration* MemoryTable::find_window(std::uint32_t key) {
+  const std::uint32_t index = key >> 8;
+  if (index == 0 || index >= size_) return nullptr;
+  Registration& entry = slot(index);
+  return entry.key != 0 && entry.kind != KeyKind::registration ? &entry : nullptr;
+}
+
+Status MemoryTable::remove_window(std::uint32_t key) {
+  Registration* const window = find_window(key);
+  if (window == nullptr) return fail(Code::invalid, "no memory window has the key {:#x}", key);
+  return remove(window->key);
 }
 
 std::uint32_t MemoryTable::take_key() {

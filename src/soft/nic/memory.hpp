@@ -20,7 +20,9 @@
 
 namespace strait::soft::nic {
 
-// One registration. Everything a check needs lies in its first cache line.
+enum class KeyKind : std::uint8_t { registration, window_1, window_2 };
+
+// One registration, or a memory window. Everything a check needs lies in its first cache line.
 struct alignas(64) Registration {
   std::uint32_t key = 0;  // 0: this entry is free
   std::uint32_t pd = 0;
@@ -30,6 +32,9 @@ struct alignas(64) Registration {
   std::uint64_t length_bytes = 0;
   std::byte* bytes = nullptr;  // where the engine finds it; null: through the port
   const strait_memory_port* port = nullptr;
+  std::uint32_t parent = 0;    // window: the registration it lies in; 0: it is not bound
+  std::uint32_t qpn : 24 = 0;  // window: the one queue pair that may use it; 0: any
+  KeyKind kind : 8 = KeyKind::registration;
   sys::Mapping mapping;  // of the imported descriptor, when there is one
 
   [[nodiscard]] bool covers(std::uint64_t at, std::uint64_t length) const {
@@ -59,9 +64,49 @@ class MemoryTable {
   [[nodiscard]] Registration* check(std::uint32_t key, std::uint32_t pd, std::uint64_t address,
                                     std::uint64_t length_bytes, std::uint32_t access, KeyFault& fault) {
     Registration* entry = find(key);
+    if (entry == nullptr || entry->kind != KeyKind::registration) {
+      fault = KeyFault::unknown_key;
+      return nullptr;
+    }
+    return check_entry(entry, pd, address, length_bytes, access, fault);
+  }
+  // The same for a peer's access through queue pair `qpn`, who may also have been given the key of a window.
+  [[nodiscard]] Registration* check_remote(std::uint32_t key, std::uint32_t pd, std::uint32_t qpn,
+                                           std::uint64_t address, std::uint64_t length_bytes, std::uint32_t access,
+                                           KeyFault& fault) {
+    Registration* entry = find(key);
     if (entry == nullptr) {
       fault = KeyFault::unknown_key;
-    } else if (entry->pd != pd) {
+      return nullptr;
+    }
+    if (entry->kind != KeyKind::registration && !window_holds(*entry, qpn)) [[unlikely]] {
+      fault = KeyFault::unknown_key;
+      return nullptr;
+    }
+    return check_entry(entry, pd, address, length_bytes, access, fault);
+  }
+
+  // Gives the bytes another name, other rights, another domain; whatever `what` says (kRereg*). The key stays.
+  [[nodiscard]] Status change(std::uint32_t key, std::uint32_t what, const strait_nic_mr_request& request,
+                              const sys::Calls& calls = sys::real_calls());
+
+  // Windows: a key that maps nothing until it is bound.
+  [[nodiscard]] Result<std::uint32_t> add_window(std::uint32_t pd, KeyKind kind);
+  // Whatever its low byte is by now.
+  [[nodiscard]] Registration* find_window(std::uint32_t key);
+  [[nodiscard]] Status remove_window(std::uint32_t key);
+  static void unbind(Registration& window) {
+    window.access = 0;
+    window.length_bytes = 0;
+    window.bytes = nullptr;
+    window.parent = 0;
+    window.qpn = 0;
+  }
+
+ private:
+  [[nodiscard]] static Registration* check_entry(Registration* entry, std::uint32_t pd, std::uint64_t address,
+                                                 std::uint64_t length_bytes, std::uint32_t access, KeyFault& fault) {
+    if (entry->pd != pd) {
       fault = KeyFault::wrong_pd;
     } else if ((entry->access & access) != access) {
       fault = KeyFault::not_allowed;
@@ -72,6 +117,12 @@ class MemoryTable {
     }
     return nullptr;
   }
+  // Bound, by this queue pair if it is one's own, to memory that is still registered.
+  [[nodiscard]] bool window_holds(const Registration& window, std::uint32_t qpn) {
+    return window.parent != 0 && (window.qpn == 0 || window.qpn == qpn) && find(window.parent) != nullptr;
+  }
+
+ public:
   [[nodiscard]] std::size_t live() const { return live_; }
 
  private:
@@ -79,6 +130,8 @@ class MemoryTable {
   static constexpr std::uint32_t kChunk = 4096;
   [[nodiscard]] Registration& slot(std::uint32_t index) { return chunks_[index / kChunk][index % kChunk]; }
   [[nodiscard]] std::uint32_t take_key();
+  [[nodiscard]] static Status translate(Registration& made, const strait_nic_mr_request& request,
+                                        const sys::Calls& calls);
 
   std::vector<std::unique_ptr<Registration[]>> chunks_;
   std::uint32_t size_ = 1;          // index 0 stays empty: no key is 0

@@ -18,6 +18,8 @@ r::Transport transport_of(QpType type) {
   switch (type) {
     case QpType::uc: return r::Transport::uc;
     case QpType::ud: return r::Transport::ud;
+    case QpType::xrc_ini:
+    case QpType::xrc_tgt: return r::Transport::xrc;
     default: return r::Transport::rc;
   }
 }

@@ -171,7 +171,7 @@ int Packets::check_timers(std::int64_t now_ns) {
       s.resend_at_ns = 0;
       done += transmit(qp, kBurst);
     }
-    if (s.sent_end == s.una || s.path.transport != r::Transport::rc) {
+    if (s.sent_end == s.una || !s.path.reliable()) {
       s.resend_at_ns = 0;
       continue;
     }
@@ -241,7 +241,7 @@ bool Packets::work_waits() const {
 
 roce::Headers Packets::reply_headers(const QueuePair& qp, r::Opcode opcode, std::uint32_t psn) const {
   roce::Headers headers;
-  headers.opcode = opcode;
+  headers.opcode = r::on_transport(opcode, qp.packets->path.transport);
   headers.dest_qpn = qp.remote_qpn;
   headers.psn = psn;
   return headers;

@@ -49,6 +49,9 @@ struct PacketPath {
   std::uint32_t max_reads_out = 16;  // reads and atomics of ours under way
   std::uint32_t max_reads_in = 16;   // of the peer's, remembered for duplicates
   std::uint32_t qkey = 0;            // datagrams: what must arrive
+  [[nodiscard]] bool reliable() const {
+    return transport == wire::roce::Transport::rc || transport == wire::roce::Transport::xrc;
+  }
 };
 
 // The packet sequence numbers of one started work request.
@@ -67,6 +70,7 @@ struct PacketAnswer {
   std::uint32_t last_psn = 0;  // read
   std::uint32_t msn = 0;
   std::uint64_t va = 0;  // read
+  std::uint32_t pd = 0;
   std::uint32_t rkey = 0;
   std::uint32_t length = 0;
   std::uint32_t offset = 0;    // read: bytes that have left

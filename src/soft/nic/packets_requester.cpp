@@ -48,8 +48,7 @@ r::Opcode payload_opcode(const SendWork& work, r::Transport transport, bool firs
     code = first ? 0 : 1;
   }
   if (is_write(work.opcode)) code += 6;
-  if (transport == r::Transport::uc) code += 0x20;
-  return static_cast<r::Opcode>(code);
+  return r::on_transport(static_cast<r::Opcode>(code), transport);
 }
 
 m::Syndrome syndrome_of_nak(std::uint8_t syndrome) {
@@ -79,7 +78,7 @@ int Packets::transmit(QueuePair& qp, int budget) {
     }
     const std::uint32_t psn = r::psn_add(range.first, s.cursor_packet);
     const auto ahead = static_cast<std::uint32_t>(r::psn_diff(psn, s.una));
-    if (!asks && s.path.transport == r::Transport::rc && ahead >= s.window) break;
+    if (!asks && s.path.reliable() && ahead >= s.window) break;
     if (!send_one(qp) || !qp.sending() || record.fault != m::Syndrome::none) break;
     ++sent;
     const std::uint32_t next = asks ? r::psn_add(range.first, range.count) : r::psn_add(psn, 1);
@@ -92,7 +91,7 @@ int Packets::transmit(QueuePair& qp, int budget) {
       ++s.cursor_seq;
       s.cursor_packet = 0;
       // Nobody acknowledges these: they are done when they have left.
-      if (s.path.transport != r::Transport::rc) acknowledge(qp, s.sent_end);
+      if (!s.path.reliable()) acknowledge(qp, s.sent_end);
     }
   }
   return sent;
@@ -105,18 +104,15 @@ bool Packets::start_next(QueuePair& qp) {
     return false;
   SendWork& work = s.work;
   s.work_seq = ~std::uint64_t{0};
-  const auto available = static_cast<std::uint32_t>(qp.producer - qp.next);
   const bool datagram = s.path.transport == r::Transport::ud;
-  DecodeFault fault = datagram ? decode_datagram(qp.sq, qp.next, available, qp.qpn, work)
-                               : decode_send(qp.sq, qp.next, available, qp.qpn, work);
+  DecodeFault fault = decode_work(qp, qp.next, work);
   const bool read = is_read(work.opcode);
   const bool atomic = is_atomic(work.opcode);
-  const std::uint32_t count = work.opcode == m::Opcode::nop ? 0
-                              : atomic                      ? 1
-                                                            : packets_of(work.total_bytes, s.path.pmtu_bytes);
+  const bool local = is_local(work.opcode);
+  const std::uint32_t count = local ? 0 : atomic ? 1 : packets_of(work.total_bytes, s.path.pmtu_bytes);
   if (!fault) {
     const bool masked = work.opcode == m::Opcode::atomic_masked_cs || work.opcode == m::Opcode::atomic_masked_fa;
-    const bool reliable = s.path.transport == r::Transport::rc;
+    const bool reliable = s.path.reliable();
     if (masked) {
       fault = {m::Syndrome::local_qp_operation, "masked atomics have no form in RoCEv2 packets", 0};
     } else if (!reliable && (read || atomic || work.opcode == m::Opcode::send_inval)) {
@@ -130,8 +126,12 @@ bool Packets::start_next(QueuePair& qp) {
       if ((read || atomic) && qp.answers_awaited >= s.path.max_reads_out) return false;
       const auto under_way = static_cast<std::uint32_t>(r::psn_diff(s.psn_end, s.una));
       if (under_way != 0 && under_way + count > kMostPsns) return false;
-      if (!engine_.fails_on_purpose(qp, fault))
+      if (engine_.fails_on_purpose(qp, fault)) {
+      } else if (work.opcode == m::Opcode::umr) {
+        (void)engine_.change_key(qp, work.key, fault);
+      } else {
         (void)engine_.check_pieces(qp, work, read || atomic ? kLocalWrite : 0, fault);
+      }
     }
   }
   const std::uint64_t seq = qp.seq_next;
@@ -144,7 +144,7 @@ bool Packets::start_next(QueuePair& qp) {
   if (engine_.strict_) engine_.strict_->started(qp, qp.next, work, engine_.memory_);
   const std::uint32_t bytes = read ? work.total_bytes : atomic ? 8 : 0;
   qp.sent_at(seq) = {qp.next,
-                     work.opcode == m::Opcode::nop ? qp.msn_next : qp.msn_next + 1,
+                     local ? qp.msn_next : qp.msn_next + 1,
                      bytes,
                      work.opcode,
                      work.signaled || qp.all_signaled,
@@ -155,12 +155,12 @@ bool Packets::start_next(QueuePair& qp) {
   s.range_at(seq) = {s.psn_end, count, 0};
   s.psn_end = r::psn_add(s.psn_end, count);
   s.work_seq = seq;
-  if (work.opcode != m::Opcode::nop) ++qp.msn_next;
+  if (!local) ++qp.msn_next;
   if (read || atomic) ++qp.answers_awaited;
   qp.next += work.blocks;
   ++qp.seq_next;
   ++engine_.counts_.work_requests;
-  if (work.opcode == m::Opcode::nop) engine_.advance(qp);
+  if (local) engine_.advance(qp);
   return true;
 }
 
@@ -168,11 +168,7 @@ bool Packets::decode_at(QueuePair& qp, std::uint64_t seq) {
   PacketState& s = *qp.packets;
   if (s.work_seq == seq) return true;
   const std::uint64_t index = qp.sent_at(seq).index;
-  const auto available = static_cast<std::uint32_t>(qp.producer - index);
-  const bool datagram = s.path.transport == r::Transport::ud;
-  if (datagram ? decode_datagram(qp.sq, index, available, qp.qpn, s.work)
-               : decode_send(qp.sq, index, available, qp.qpn, s.work))
-    return false;
+  if (decode_work(qp, index, s.work)) return false;
   s.work_seq = seq;
   return true;
 }
@@ -226,9 +222,10 @@ bool Packets::send_one(QueuePair& qp) {
     headers.pad = r::pad_of(n);
     const bool event = work.opcode != m::Opcode::rdma_write;
     headers.solicited = last && work.solicited && event;
-    headers.ack_req = s.path.transport == r::Transport::rc &&
-                      (last || s.cursor_packet % std::max(1u, s.window / 4) == s.window / 4 - 1);
+    headers.ack_req = s.path.reliable() && (last || s.cursor_packet % std::max(1u, s.window / 4) == s.window / 4 - 1);
   }
+  headers.opcode = r::on_transport(headers.opcode, s.path.transport);
+  headers.xrc_srqn = work.xrc_srqn;
   std::byte* const out = open_packet(s, n);
   if (out == nullptr) return false;
   about_wqe_ = record.index;

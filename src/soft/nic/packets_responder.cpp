@@ -54,8 +54,9 @@ bool is_on_its_way(const PacketState& s, const roce::Packet& again, std::uint32_
 void Packets::on_request(QueuePair& qp, const roce::Packet& packet) {
   PacketState& s = *qp.packets;
   const r::Shape& shape = r::shape_of(packet.opcode);
-  const bool reliable = s.path.transport == r::Transport::rc;
+  const bool reliable = s.path.reliable();
   if (s.path.transport == r::Transport::ud) return on_datagram(qp, packet);
+  if (qp.type == QpType::xrc_ini) return drop(roce::Drop::wrong_transport);
 
   // [2] The sequence number
   const std::int32_t off = r::psn_diff(packet.psn, s.epsn);
@@ -92,6 +93,8 @@ void Packets::on_request(QueuePair& qp, const roce::Packet& packet) {
     s.dropping = !shape.starts_message();
     if (s.dropping) return drop(roce::Drop::stale_psn);
   }
+  if (qp.type == QpType::xrc_tgt && shape.starts_message() && !engine_.aim_at(qp, packet.xrc_srqn))
+    return refuse(qp, packet.psn, r::kSyndromeNakInvalidRequest, m::Syndrome::none);
   const std::uint32_t access = access_for(shape.kind);
   const bool asks = shape.kind == r::Kind::read_request || shape.kind == r::Kind::atomic;
   if ((qp.access & access) != access || (asks && s.replays.empty())) {
@@ -142,7 +145,7 @@ void Packets::on_payload(QueuePair& qp, const roce::Packet& packet) {
   const r::Shape& shape = r::shape_of(packet.opcode);
   const bool write = shape.kind == r::Kind::write;
   const auto refuse_or_drop = [&](std::uint8_t syndrome, m::Syndrome for_receive) {
-    if (s.path.transport == r::Transport::rc) return refuse(qp, packet.psn, syndrome, for_receive);
+    if (s.path.reliable()) return refuse(qp, packet.psn, syndrome, for_receive);
     s.in_message = r::Kind::unknown;
     s.dropping = !shape.ends_message();
     drop(roce::Drop::bad_length);
@@ -164,7 +167,7 @@ void Packets::on_payload(QueuePair& qp, const roce::Packet& packet) {
   if (!land(qp, packet)) return;
   s.landed += n;
   s.in_message = shape.ends_message() ? r::Kind::unknown : shape.kind;
-  if (s.path.transport == r::Transport::rc) s.epsn = r::psn_add(s.epsn, 1);
+  if (s.path.reliable()) s.epsn = r::psn_add(s.epsn, 1);
   if (shape.ends_message()) {
     if (engine_.land_later(qp)) {
       s.late = packet;
@@ -172,7 +175,7 @@ void Packets::on_payload(QueuePair& qp, const roce::Packet& packet) {
     }
     finish_message(qp, packet);
   }
-  if (packet.ack_req && s.path.transport == r::Transport::rc) owe_ack(qp);
+  if (packet.ack_req && s.path.reliable()) owe_ack(qp);
 }
 
 // Strict: the payload has waited long enough. What came meanwhile has its turn now.
@@ -184,7 +187,7 @@ void Packets::finish_late(QueuePair& qp) {
     return;
   }
   finish_message(qp, s.late);
-  if (s.late.ack_req && s.path.transport == r::Transport::rc) owe_ack(qp);
+  if (s.late.ack_req && s.path.reliable()) owe_ack(qp);
   while (!s.inbox.empty() && !qp.landing_waits()) {
     const PacketState::Waiting next = std::move(s.inbox.front());
     s.inbox.pop_front();
@@ -199,14 +202,14 @@ bool Packets::land(QueuePair& qp, const roce::Packet& packet) {
   PacketState& s = *qp.packets;
   const bool write = r::shape_of(packet.opcode).kind == r::Kind::write;
   const auto n = static_cast<std::uint32_t>(packet.payload.size());
-  const bool reliable = s.path.transport == r::Transport::rc;
+  const bool reliable = s.path.reliable();
   const std::byte* from = packet.payload.data();
   if (n == 0) return true;  // nothing is touched, so nothing is looked at
   engine_.counts_.bytes_landed += n;
   if (write) {
     // The whole range at the first packet, as the rules say, and again at each: a key that is revoked half-way ends it.
     KeyFault why = KeyFault::none;
-    Registration* const into = engine_.memory_.check(s.rkey, qp.pd, s.va, s.length, STRAIT_NIC_REMOTE_WRITE, why);
+    Registration* const into = engine_.check_remote(qp, s.rkey, s.va, s.length, STRAIT_NIC_REMOTE_WRITE, why);
     const Registration* const place = reliable ? engine_.stage(qp, into, s.va, s.length) : into;
     if (place != nullptr && write_bytes(*place, s.va + s.landed, from, n)) return true;
     const std::uint8_t syndrome = into == nullptr ? r::kSyndromeNakRemoteAccess : r::kSyndromeNakRemoteOperation;
@@ -248,7 +251,7 @@ void Packets::on_read(QueuePair& qp, const roce::Packet& packet) {
     return refuse(qp, packet.psn, r::kSyndromeNakInvalidRequest, m::Syndrome::none);
   KeyFault why = KeyFault::none;
   if (packet.dma_length != 0 &&
-      engine_.memory_.check(packet.rkey, qp.pd, packet.va, packet.dma_length, STRAIT_NIC_REMOTE_READ, why) == nullptr)
+      engine_.check_remote(qp, packet.rkey, packet.va, packet.dma_length, STRAIT_NIC_REMOTE_READ, why) == nullptr)
     return refuse(qp, packet.psn, r::kSyndromeNakRemoteAccess, m::Syndrome::none);
   const std::uint32_t packets = packets_of(packet.dma_length, s.path.pmtu_bytes);
   s.epsn = r::psn_add(s.epsn, packets);
@@ -259,6 +262,7 @@ void Packets::on_read(QueuePair& qp, const roce::Packet& packet) {
   answer.psn = packet.psn;
   answer.msn = s.msn;
   answer.va = packet.va;
+  answer.pd = qp.target_pd();
   answer.rkey = packet.rkey;
   answer.length = packet.dma_length;
   answer.last_psn = r::psn_add(packet.psn, packets - 1);
@@ -270,13 +274,13 @@ void Packets::on_atomic(QueuePair& qp, const roce::Packet& packet) {
   PacketState& s = *qp.packets;
   if (packet.va % 8 != 0) return refuse(qp, packet.psn, r::kSyndromeNakInvalidRequest, m::Syndrome::none);
   KeyFault why = KeyFault::none;
-  Registration* const on = engine_.memory_.check(packet.rkey, qp.pd, packet.va, 8, STRAIT_NIC_REMOTE_ATOMIC, why);
+  Registration* const on = engine_.check_remote(qp, packet.rkey, packet.va, 8, STRAIT_NIC_REMOTE_ATOMIC, why);
   if (on == nullptr) return refuse(qp, packet.psn, r::kSyndromeNakRemoteAccess, m::Syndrome::none);
   // The address the program sees is aligned, but what it was registered at need not be.
   if (on->bytes != nullptr && reinterpret_cast<std::uintptr_t>(on->at(packet.va)) % 8 != 0)
     return refuse(qp, packet.psn, r::kSyndromeNakInvalidRequest, m::Syndrome::none);
   AtomicRequest request;
-  request.swap = packet.opcode == r::Opcode::rc_compare_swap;
+  request.swap = packet.opcode == r::on_transport(r::Opcode::rc_compare_swap, s.path.transport);
   request.operand = packet.swap_or_add;
   request.compare = packet.compare;
   if (!request.swap) request.compare_mask = 0;
@@ -426,7 +430,8 @@ bool Packets::send_response(QueuePair& qp, PacketAnswer& answer) {
   const Registration* from = nullptr;
   if (n != 0) {
     KeyFault why = KeyFault::none;
-    from = engine_.memory_.check(answer.rkey, qp.pd, answer.va + answer.offset, n, STRAIT_NIC_REMOTE_READ, why);
+    from = engine_.memory_.check_remote(answer.rkey, answer.pd, qp.qpn, answer.va + answer.offset, n,
+                                        STRAIT_NIC_REMOTE_READ, why);
   }
   std::byte* const out = open_packet(s, n);
   if (out == nullptr) return false;
@@ -435,6 +440,7 @@ bool Packets::send_response(QueuePair& qp, PacketAnswer& answer) {
                    : first       ? r::Opcode::rc_read_response_first
                    : last        ? r::Opcode::rc_read_response_last
                                  : r::Opcode::rc_read_response_middle;
+  headers.opcode = r::on_transport(headers.opcode, s.path.transport);
   headers.syndrome = answer.syndrome;
   headers.msn = answer.msn;
   headers.pad = r::pad_of(n);

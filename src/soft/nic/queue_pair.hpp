@@ -90,8 +90,9 @@ struct QueueShape {
   std::uint64_t* doorbell = nullptr;
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* recv_cq = nullptr;
-  SharedReceive* srq = nullptr;
+  SharedReceive* srq = nullptr;  // XRC target: that of the message which arrives
   bool says_srqn = false;
+  std::uint32_t xrcd = 0;
   std::uint64_t user = 0;  // for events
 };
 
@@ -119,6 +120,7 @@ struct QueuePair : QueueShape {
   std::uint32_t msn_acked = 0;
   std::uint32_t answers_awaited = 0;
   std::uint64_t last_doorbell = 0;
+  std::uint64_t keys_changed = 0;    // blocks before this one: what changes keys there is not done again
   std::uint32_t streamed_bytes = 0;  // of the message at `next`, when it goes out in pieces
   bool streaming = false;
   bool stopped = false;  // a local fault waits for earlier work to complete
@@ -161,6 +163,12 @@ struct QueuePair : QueueShape {
   [[nodiscard]] bool flushes_sends() const { return state == QpState::sqe || state == QpState::error; }
   [[nodiscard]] bool idle() const { return seq_done == seq_next && next == producer; }
 
+  // Of the memory that peers may name.
+  [[nodiscard]] std::uint32_t target_pd() const {
+    if (type != QpType::xrc_tgt) [[likely]]
+      return pd;
+    return srq == nullptr ? 0 : srq->request.pd;
+  }
   // Of the memory that receives name.
   [[nodiscard]] std::uint32_t receive_pd() const { return srq == nullptr ? pd : srq->request.pd; }
 
@@ -188,5 +196,17 @@ struct QueuePair : QueueShape {
     return waiting <= rq_entries ? waiting : 0;  // a record that jumped too far is not believed
   }
 };
+
+// The work request at block `index`, in the format of this queue pair's transport.
+[[nodiscard]] inline DecodeFault decode_work(const QueuePair& qp, std::uint64_t index, SendWork& out) {
+  const auto available = static_cast<std::uint32_t>(qp.producer - index);
+  if (qp.packets) {
+    using wire::roce::Transport;
+    const Transport transport = qp.packets->path.transport;
+    if (transport == Transport::ud) return decode_datagram(qp.sq, index, available, qp.qpn, out);
+    if (transport == Transport::xrc) return decode_xrc(qp.sq, index, available, qp.qpn, out);
+  }
+  return decode_send(qp.sq, index, available, qp.qpn, out);
+}
 
 }  // namespace strait::soft::nic

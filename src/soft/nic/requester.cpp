@@ -39,7 +39,7 @@ int Engine::service_queue(QueuePair& qp) {
   int started = 0;
   SendWork work;
   while (qp.next != qp.producer && qp.seq_next - qp.seq_done < qp.sent.size()) {
-    DecodeFault fault = decode_send(qp.sq, qp.next, static_cast<std::uint32_t>(qp.producer - qp.next), qp.qpn, work);
+    DecodeFault fault = decode_work(qp, qp.next, work);
     if (!fault) {
       if (work.fence && qp.answers_awaited != 0) {
         blocked_ = true;
@@ -83,15 +83,17 @@ Engine::Sending Engine::start_work(QueuePair& qp, const SendWork& work, DecodeFa
     result = send_payload_request(qp, work, sent, fault);
   } else if (work.opcode == m::Opcode::rdma_read) {
     result = send_read(qp, work, sent, fault);
+  } else if (work.opcode == m::Opcode::umr) {
+    if (!change_key(qp, work.key, fault)) return Sending::fault;
   } else if (work.opcode != m::Opcode::nop) {
     result = send_atomic(qp, work, sent, fault);
   }
   if (result != Sending::sent) return result;
-  if (work.opcode != m::Opcode::nop) sent.msn_after = ++qp.msn_next;
+  if (!is_local(work.opcode)) sent.msn_after = ++qp.msn_next;
   if (qp.seq_done == qp.seq_next) qp.progress_at_ns = 0;  // the clock for an answer starts now
   qp.sent_at(qp.seq_next++) = sent;
   qp.next += work.blocks;
-  if (work.opcode == m::Opcode::nop) advance(qp);
+  if (is_local(work.opcode)) advance(qp);
   return Sending::sent;
 }
 
@@ -379,7 +381,7 @@ void Engine::complete(QueuePair& qp, const Sent& sent, m::Syndrome syndrome) {
 Sent* Engine::find_sent(QueuePair& qp, std::uint32_t msn) {
   for (std::uint64_t seq = qp.seq_done; seq != qp.seq_next; ++seq) {
     Sent& sent = qp.sent_at(seq);
-    if (sent.msn_after == msn + 1 && sent.opcode != m::Opcode::nop && sent.fault == m::Syndrome::none) return &sent;
+    if (sent.msn_after == msn + 1 && !is_local(sent.opcode) && sent.fault == m::Syndrome::none) return &sent;
   }
   return nullptr;
 }
@@ -466,7 +468,7 @@ void Engine::answered(QueuePair& qp, Sent& sent, std::uint32_t msn) {
 bool Engine::land_answer(QueuePair& qp, const Sent& sent, std::uint32_t offset, const std::byte* from,
                          std::uint32_t length) {
   SendWork work;
-  if (decode_send(qp.sq, sent.index, static_cast<std::uint32_t>(qp.producer - sent.index), qp.qpn, work)) return false;
+  if (decode_work(qp, sent.index, work)) return false;
   for (std::uint32_t i = 0; i < work.n_pieces && length != 0; ++i) {
     const LocalPiece& piece = work.pieces[i];
     if (offset >= piece.length_bytes) {
@@ -522,7 +524,7 @@ void Engine::fail_message(QueuePair& qp, std::uint32_t msn, m::Syndrome syndrome
   if (sent == nullptr && qp.streaming && msn == qp.msn_next) {
     // Refused while its payload was still going out.
     SendWork work;
-    (void)decode_send(qp.sq, qp.next, static_cast<std::uint32_t>(qp.producer - qp.next), qp.qpn, work);
+    (void)decode_work(qp, qp.next, work);
     push_fault(qp, work, {syndrome, "refused by the peer", vendor});
   } else if (sent != nullptr) {
     sent->fault = syndrome;
@@ -544,7 +546,7 @@ void Engine::fail_oldest(QueuePair& qp, m::Syndrome syndrome, std::uint8_t vendo
     advance(qp);
   } else if (qp.next != qp.producer) {
     SendWork work;
-    (void)decode_send(qp.sq, qp.next, static_cast<std::uint32_t>(qp.producer - qp.next), qp.qpn, work);
+    (void)decode_work(qp, qp.next, work);
     push_fault(qp, work, {syndrome, "the peer is gone", vendor});
     advance(qp);
   } else {
@@ -585,7 +587,7 @@ void Engine::flush_sends(QueuePair& qp) {
   qp.resume_at_ns = 0;
   while (qp.next != qp.producer) {
     SendWork work;
-    (void)decode_send(qp.sq, qp.next, static_cast<std::uint32_t>(qp.producer - qp.next), qp.qpn, work);
+    (void)decode_work(qp, qp.next, work);
     complete(qp, {qp.next, 0, 0, work.opcode, true, false, 0, m::Syndrome::flushed, 0}, m::Syndrome::flushed);
     qp.next += work.blocks;
     ++counts_.flushed;

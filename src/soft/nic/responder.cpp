@@ -172,7 +172,7 @@ void Engine::on_payload(QueuePair& qp, Link& link, const Slot& message) {
     KeyFault why = KeyFault::not_allowed;
     into = (qp.access & STRAIT_NIC_REMOTE_WRITE) == 0
                ? nullptr
-               : memory_.check(message.rkey, qp.pd, message.raddr, message.length, STRAIT_NIC_REMOTE_WRITE, why);
+               : check_remote(qp, message.rkey, message.raddr, message.length, STRAIT_NIC_REMOTE_WRITE, why);
     if (into == nullptr) {
       refuse(qp, link, message.msn, m::Syndrome::remote_access, m::Syndrome::none, vendor_of(why));
       return;
@@ -251,7 +251,7 @@ void Engine::on_more(QueuePair& qp, Link& link, const Slot& message) {
   if (arriving.kind == Kind::write) {
     // Looked up for every piece: a key that was revoked in the middle stops the message there.
     KeyFault why = KeyFault::none;
-    into = memory_.check(arriving.rkey, qp.pd, arriving.raddr, arriving.length, STRAIT_NIC_REMOTE_WRITE, why);
+    into = check_remote(qp, arriving.rkey, arriving.raddr, arriving.length, STRAIT_NIC_REMOTE_WRITE, why);
     if (into == nullptr) {
       refuse(qp, link, message.msn, m::Syndrome::remote_access, m::Syndrome::none, vendor_of(why));
       return;
@@ -416,12 +416,7 @@ void Engine::deliver(QueuePair& qp, const Arriving& what) {
   const bool imm = (what.flags & kHasImm) != 0;
   const bool invalidate = (what.flags & kInvalidate) != 0;
   if (invalidate) {
-    // The key named by the sender stops working for peers; the owner still frees it.
-    const std::uint32_t key = wire::be32::from_raw(what.imm_raw).value();
-    if (Registration* registration = memory_.find(key); registration != nullptr && registration->pd == qp.pd) {
-      registration->access &=
-          ~static_cast<std::uint32_t>(STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ | STRAIT_NIC_REMOTE_ATOMIC);
-    }
+    invalidate_key(qp, wire::be32::from_raw(what.imm_raw).value());
   }
   if (!write || imm) {
     Completion completion;
@@ -446,7 +441,7 @@ void Engine::on_read(QueuePair& qp, Link& link, const Slot& message) {
     KeyFault why = KeyFault::not_allowed;
     from = (qp.access & STRAIT_NIC_REMOTE_READ) == 0
                ? nullptr
-               : memory_.check(message.rkey, qp.pd, message.raddr, message.length, STRAIT_NIC_REMOTE_READ, why);
+               : check_remote(qp, message.rkey, message.raddr, message.length, STRAIT_NIC_REMOTE_READ, why);
     if (from == nullptr) {
       refuse(qp, link, message.msn, m::Syndrome::remote_access, m::Syndrome::none, vendor_of(why));
       return;
@@ -503,7 +498,7 @@ void Engine::on_atomic(QueuePair& qp, Link& link, const Slot& message) {
   KeyFault why = KeyFault::not_allowed;
   Registration* on = (qp.access & STRAIT_NIC_REMOTE_ATOMIC) == 0
                          ? nullptr
-                         : memory_.check(message.rkey, qp.pd, message.raddr, width, STRAIT_NIC_REMOTE_ATOMIC, why);
+                         : check_remote(qp, message.rkey, message.raddr, width, STRAIT_NIC_REMOTE_ATOMIC, why);
   if (on == nullptr) {
     refuse(qp, link, message.msn, m::Syndrome::remote_access, m::Syndrome::none, vendor_of(why));
     return;
@@ -603,8 +598,7 @@ bool Engine::try_answer(Link& link, PendingAnswer& reply) {
   Registration* from = nullptr;
   if (data && reply.header.length != 0) {
     KeyFault why = KeyFault::none;
-    from =
-        memory_.check(reply.header.rkey, qp->pd, reply.header.raddr, reply.header.length, STRAIT_NIC_REMOTE_READ, why);
+    from = check_remote(*qp, reply.header.rkey, reply.header.raddr, reply.header.length, STRAIT_NIC_REMOTE_READ, why);
     if (from == nullptr) {  // revoked while the answer waited
       reply.header.kind = static_cast<std::uint8_t>(Kind::nak);
       reply.header.length = static_cast<std::uint32_t>(m::Syndrome::remote_access);
@@ -707,8 +701,12 @@ void Engine::write_receive_completion(QueuePair& qp, const Completion& completio
   } else {
     if (!take_entry(qp)) return;
     mine.wqe_counter = *qp.srq_entry;
-    if (qp.says_srqn) mine.user_index = qp.srq->number;
+    const SrqRequest& shared = qp.srq->request;
+    const bool xrc = shared.xrcd != 0;
+    if (xrc) mine.user_index = shared.user_index;
+    if (xrc ? shared.says_srqn : qp.says_srqn) mine.user_index = qp.srq->number;
     qp.srq_entry.reset();
+    if (xrc) return post_completion(*qp.srq->cq, mine);
   }
   post_completion(*qp.recv_cq, mine);
 }

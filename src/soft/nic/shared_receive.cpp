@@ -58,9 +58,18 @@ Result<std::uint32_t> Engine::create_srq(const SrqRequest& request) {
   const std::scoped_lock lock(mutex_);
   const auto pd = pds_.find(request.pd);
   if (pd == pds_.end()) return fail(Code::invalid, "no protection domain has the number {}", request.pd);
+  CompletionQueue* cq = nullptr;
+  if (request.xrcd != 0) {
+    if (!xrcds_.contains(request.xrcd)) return fail(Code::invalid, "no XRC domain has the number {}", request.xrcd);
+    const auto found = cqs_.find(request.cqn);
+    if (found == cqs_.end()) return fail(Code::invalid, "no completion queue has the number {}", request.cqn);
+    cq = found->second.get();
+    ++cq->users;
+    ++xrcds_[request.xrcd];
+  }
   ++pd->second;
   const std::uint32_t number = next_srqn_++;
-  srqs_.emplace(number, std::make_unique<SharedReceive>(number, request, nullptr));
+  srqs_.emplace(number, std::make_unique<SharedReceive>(number, request, cq));
   return number;
 }
 
@@ -70,9 +79,48 @@ Status Engine::destroy_srq(std::uint32_t srqn) {
   if (found == srqs_.end()) return fail(Code::invalid, "no shared receive queue has the number {}", srqn);
   if (found->second->users != 0)
     return fail(Code::again, "{} queue pairs still receive from shared queue {}", found->second->users, srqn);
-  --pds_[found->second->request.pd];
+  SharedReceive& srq = *found->second;
+  --pds_[srq.request.pd];
+  if (srq.cq != nullptr) {
+    --srq.cq->users;
+    --xrcds_[srq.request.xrcd];
+    // A target that is in the middle of a message for it cannot go on.
+    for (std::size_t i = 0; i < active_.size(); ++i) {
+      QueuePair& qp = *active_[i];
+      if (qp.srq != &srq) continue;
+      if (qp.srq_entry) {
+        qp.srq_entry.reset();
+        fail_queue(qp);
+      }
+      qp.srq = nullptr;
+    }
+  }
   srqs_.erase(found);
   return {};
+}
+
+std::uint32_t Engine::alloc_xrcd() {
+  const std::scoped_lock lock(mutex_);
+  xrcds_.emplace(next_xrcd_, 0);
+  return next_xrcd_++;
+}
+
+Status Engine::free_xrcd(std::uint32_t xrcd) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = xrcds_.find(xrcd);
+  if (found == xrcds_.end()) return fail(Code::invalid, "no XRC domain has the number {}", xrcd);
+  if (found->second != 0) return fail(Code::again, "{} objects still belong to XRC domain {}", found->second, xrcd);
+  xrcds_.erase(found);
+  return {};
+}
+
+// An XRC target: the message that begins is for this queue. False: it is not of the target's domain.
+bool Engine::aim_at(QueuePair& qp, std::uint32_t srqn) {
+  if (qp.srq != nullptr && qp.srq->number == srqn) return true;
+  const auto found = srqs_.find(srqn);
+  if (found == srqs_.end() || found->second->request.xrcd == 0 || found->second->request.xrcd != qp.xrcd) return false;
+  qp.srq = found->second.get();
+  return true;
 }
 
 Status Engine::arm_srq(std::uint32_t srqn, std::uint32_t limit) {

@@ -112,7 +112,7 @@ bool Engine::land_small_write(Link& link, const Slot& message) {
     return false;
   KeyFault why = KeyFault::none;
   const Registration* const into =
-      memory_.check(message.rkey, qp->pd, message.raddr, message.length, STRAIT_NIC_REMOTE_WRITE, why);
+      check_remote(*qp, message.rkey, message.raddr, message.length, STRAIT_NIC_REMOTE_WRITE, why);
   if (into == nullptr || into->bytes == nullptr) return false;
   (void)write_bytes(*into, message.raddr, message.data, message.length);  // bytes in reach: it cannot fail
   counts_.bytes_landed += message.length;

@@ -34,6 +34,8 @@ struct Wqe {
   std::uint32_t imm = 0;
   std::uint8_t opmod = 0;
   std::vector<std::uint64_t> atomic = {};  // big-endian 64-bit words of the atomic segments
+  std::vector<std::byte> raw = {};         // not empty: everything behind the control segment
+  std::uint32_t xrc_srqn = 0;              // not 0: the sending side of XRC
 };
 
 struct Event {
@@ -70,6 +72,7 @@ struct TestShape {
   std::uint32_t cqe_bytes = 64;
   bool events = false;
   std::uint32_t srqn = 0;  // with receives = 0
+  std::uint32_t xrcd = 0;
   bool says_srqn = true;
 };
 
@@ -112,6 +115,7 @@ class TestQueue {
     qp.user = 77;
     qp.user_index = shape.says_srqn ? 0 : 7;
     qp.srqn = shape.srqn;
+    qp.xrcd = shape.xrcd;
     qp.says_srqn = shape.says_srqn;
     qpn = engine.create_qp(qp).value();
   }
@@ -138,13 +142,15 @@ class TestQueue {
 
   // Writes the work request, not yet published. Returns its first block.
   std::uint64_t write(const Wqe& wqe) {
-    std::vector<std::byte> bytes(16);
+    std::vector<std::byte> bytes(16 + wqe.raw.size());
     const auto segment = [&] {
       bytes.resize(bytes.size() + 16);
       return bytes.data() + bytes.size() - 16;
     };
-    const bool remote =
-        wqe.opcode >= m::Opcode::rdma_write && wqe.opcode != m::Opcode::send && wqe.opcode != m::Opcode::send_imm;
+    const bool remote = wqe.opcode >= m::Opcode::rdma_write && wqe.opcode != m::Opcode::send &&
+                        wqe.opcode != m::Opcode::send_imm && wqe.raw.empty();
+    std::copy(wqe.raw.begin(), wqe.raw.end(), bytes.begin() + 16);
+    if (wqe.xrc_srqn != 0) put32(segment(), wqe.xrc_srqn);
     if (remote) {
       std::byte* at = segment();
       put64(at, wqe.raddr);

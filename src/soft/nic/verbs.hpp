@@ -120,6 +120,14 @@ class EventSink {
   virtual void on_async(const AsyncEvent& event) = 0;
 };
 
+// Right of a registration: windows may be bound to it. IB_ACCESS_MW_BIND, beside STRAIT_NIC_*.
+inline constexpr std::uint32_t kAccessBindWindow = 1u << 4;
+
+// IB_MR_REREG_*: what Engine::rereg_memory changes.
+inline constexpr std::uint32_t kReregTranslation = 1u << 0;
+inline constexpr std::uint32_t kReregPd = 1u << 1;
+inline constexpr std::uint32_t kReregAccess = 1u << 2;
+
 // A management datagram: what queue pair 1 sends and receives. Every process on an address gets those that come in, and
 // knows by what they say whether they are its own.
 struct GsiMessage {
@@ -156,6 +164,11 @@ struct SrqRequest {
   void* ring = nullptr;    // entries with a link and data segments, linked 0, 1, 2, ...
   void* record = nullptr;  // 4 bytes: how many were ever posted
   std::uint64_t user = 0;  // for events
+  // XRC only, where not the queue pair but this queue says where receives complete, and under which name.
+  std::uint32_t xrcd = 0;
+  std::uint32_t cqn = 0;
+  std::uint32_t user_index = 0;
+  bool says_srqn = true;
 };
 
 struct QpRequest {
@@ -164,6 +177,7 @@ struct QpRequest {
   std::uint32_t send_cqn = 0;
   std::uint32_t recv_cqn = 0;
   std::uint32_t srqn = 0;        // 0: it has receives of its own
+  std::uint32_t xrcd = 0;        // XRC target, which has no domain, queues and record of its own
   std::uint32_t user_index = 0;  // what completions say in srqn_uidx
   // Completions of shared receives say the number of their queue (CQE version 0), not user_index (version 1).
   bool says_srqn = true;

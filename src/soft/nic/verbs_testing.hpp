@@ -70,6 +70,69 @@ inline Status step(Engine& engine, std::uint32_t qpn, QpState to) {
   return step(engine, qpn, {}, to, kQpState);
 }
 
+// A shared receive queue as libmlx5 keeps it.
+class TestSrq {
+ public:
+  TestSrq(Engine& engine, std::uint32_t pd, std::uint32_t entries, std::uint32_t xrcd = 0, std::uint32_t cqn = 0)
+      : engine_(engine), entries_(entries) {
+    ring_ = std::make_unique<Storage[]>(entries + 1);
+    for (std::uint32_t i = 0; i < entries; ++i) link(i, (i + 1) % entries);
+    tail_ = entries - 1;
+    SrqRequest request;
+    request.pd = pd;
+    request.entries = entries;
+    request.stride_log2 = 6;
+    request.ring = ring_.get();
+    request.record = ring_[entries].bytes;
+    request.user = 99;
+    request.xrcd = xrcd;
+    request.cqn = cqn;
+    srqn = engine.create_srq(request).value();
+  }
+  ~TestSrq() { EXPECT_TRUE(engine_.destroy_srq(srqn)); }
+  TestSrq(const TestSrq&) = delete;
+  TestSrq& operator=(const TestSrq&) = delete;
+
+  // The entry that was used; nothing when the queue is full.
+  std::optional<std::uint32_t> post(const std::vector<Seg>& pieces) {
+    if (head_ == tail_) return std::nullopt;
+    std::byte* at = ring_[head_].bytes + 16;
+    for (const Seg& seg : pieces) {
+      put32(at, seg.length);
+      put32(at + 4, seg.lkey);
+      put64(at + 8, seg.addr);
+      at += 16;
+    }
+    if (pieces.size() < 3) {
+      put32(at, 0);
+      put32(at + 4, 0x100);
+      put64(at + 8, 0);
+    }
+    const std::uint32_t used = head_;
+    head_ = get32(ring_[head_].bytes) & 0xffff;
+    std::uint32_t word = 0;
+    put32(reinterpret_cast<std::byte*>(&word), ++counter_ & 0xffff);
+    __atomic_store_n(reinterpret_cast<std::uint32_t*>(ring_[entries_].bytes), word, __ATOMIC_RELEASE);
+    return used;
+  }
+  // Its completion was seen.
+  void give_back(std::uint32_t entry) {
+    link(tail_, entry);
+    tail_ = entry;
+  }
+  void link(std::uint32_t entry, std::uint32_t next) { put32(ring_[entry].bytes, next); }
+
+  std::uint32_t srqn = 0;
+
+ private:
+  struct alignas(64) Storage {
+    std::byte bytes[64];
+  };
+  Engine& engine_;
+  std::uint32_t entries_, head_ = 0, tail_ = 0, counter_ = 0;
+  std::unique_ptr<Storage[]> ring_;
+};
+
 // Two engines with a port each and one queue pair each, in RESET.
 struct VerbsPair {
   explicit VerbsPair(const TestShape& shape = {}) : shape_(shape) {

@@ -47,6 +47,7 @@ std::size_t write_headers(const Headers& h, std::byte* out) {
   bth.ack = bit(h.ack_req, Bth::kAckReq);
   bth.psn = packed_be24{h.psn};
   put(at, bth);
+  if (shape.has_xrceth) put(at, XrcEth{0, packed_be24{h.xrc_srqn}});
   if (shape.has_deth) put(at, Deth{packed_be32{h.qkey}, 0, packed_be24{h.src_qpn}});
   if (shape.has_reth) put(at, Reth{packed_be64{h.va}, packed_be32{h.rkey}, packed_be32{h.dma_length}});
   if (shape.has_atomic) {
@@ -89,6 +90,7 @@ Drop parse(std::span<const std::byte> bytes, Packet& out) {
   out.dest_qpn = bth.dest_qpn.value();
   out.ack_req = (bth.ack & Bth::kAckReq) != 0;
   out.psn = bth.psn.value();
+  if (shape.has_xrceth) out.xrc_srqn = take<XrcEth>(at).srqn.value();
   if (shape.has_deth) {
     const auto deth = take<Deth>(at);
     out.qkey = deth.qkey.value();

@@ -38,6 +38,7 @@ struct Headers {
   std::uint32_t inval_rkey = 0;
   std::uint32_t qkey = 0;  // DETH
   std::uint32_t src_qpn = 0;
+  std::uint32_t xrc_srqn = 0;  // XRCETH
 
   // What ConnectX sends for a path that never migrated. Receivers ignore it.
   bool mig_req = true;

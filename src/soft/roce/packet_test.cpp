@@ -24,6 +24,7 @@ Headers telling(Opcode opcode) {
   const Shape& shape = shape_of(opcode);
   Headers h;
   h.opcode = opcode;
+  if (shape.has_xrceth) h.xrc_srqn = 0x123456;
   h.solicited = true;
   h.ack_req = true;
   h.becn = true;
@@ -91,7 +92,7 @@ TEST(Packet, EveryOpcodeComesBackAsItWasWritten) {
     EXPECT_EQ(packet.payload.size(), payload);
     EXPECT_EQ(peek_dest_qpn(bytes), h.dest_qpn);
   }
-  EXPECT_EQ(known, 23 + 12 + 2 + 1);
+  EXPECT_EQ(known, 23 + 12 + 2 + 1 + 23);
 }
 
 TEST(Packet, ParsesPublishedPackets) {
