@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string_view>
 
 #include "sys/fd.hpp"
@@ -42,13 +43,14 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 // Between fork and exec: only calls that are safe in a copy of a process.
 [[noreturn]] void become(const char* program, char* const* arguments, char* const* environment, const sigset_t& mask,
-                         pid_t parent, int report) {
+                         pid_t parent, int report, const OpenWatch* watch) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() == parent) {
+  int error = watch != nullptr ? watch->begin_in_child() : 0;
+  if (error == 0 && ::getppid() == parent) {
     ::sigprocmask(SIG_SETMASK, &mask, nullptr);
     ::execve(program, arguments, environment);
+    error = errno;
   }
-  const int error = errno;
   (void)!::write(report, &error, sizeof error);
   ::_exit(127);
 }
@@ -78,6 +80,11 @@ Result<int> run_command(const Command& command) {
   const std::vector<char*> argument_list = pointers(arguments);
   const std::vector<char*> environment_list = pointers(environment);
 
+  std::unique_ptr<OpenWatch> watch;
+  if (command.heard) {
+    STRAIT_TRY(watch, OpenWatch::prepare(command.heard));
+  }
+
   sigset_t set, before;
   ::sigemptyset(&set);
   ::sigaddset(&set, SIGCHLD);
@@ -86,10 +93,13 @@ Result<int> run_command(const Command& command) {
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) {
-    become(command.program.c_str(), argument_list.data(), environment_list.data(), before, parent, write_end.get());
+    become(command.program.c_str(), argument_list.data(), environment_list.data(), before, parent, write_end.get(),
+           watch.get());
   }
   const int fork_error = errno;
   write_end.reset();
+  // Before anything is waited for: it opens nothing while nobody listens.
+  const Status heard = watch && child > 0 ? watch->listen() : Status();
   int exec_error = 0;
   const bool started = child > 0 && ::read(read_end.get(), &exec_error, sizeof exec_error) <= 0;
   const int status = child > 0 ? wait_for(child, set) : 0;
@@ -99,6 +109,7 @@ Result<int> run_command(const Command& command) {
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (child < 0) return fail_errno(fork_error, "starting a process");
+  if (!heard && exec_error == 0) return heard.error();
   if (!started) return fail_errno(exec_error, fmt::format("starting {}", command.program));
   return status;
 }

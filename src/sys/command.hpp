@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "sys/open_watch.hpp"
 
 namespace strait::sys {
 
@@ -14,6 +15,7 @@ struct Command {
   std::string program;                                           // a path
   std::vector<std::string> arguments;                            // the first is the name it sees
   std::vector<std::pair<std::string, std::string>> environment;  // in addition, or instead of what is there
+  OpenWatch::Heard heard = {};  // hears of every file that it opens; see OpenWatch for the price
 };
 
 // Waits until it ends: its exit status, or 128 + the signal that ended it. Signals that ask this process to end are

@@ -6,11 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <mutex>
+#include <set>
+
 namespace strait::sys {
 namespace {
 
 Result<int> shell(const std::string& script, std::vector<std::pair<std::string, std::string>> environment = {}) {
-  return run_command({"/bin/sh", {"sh", "-c", script}, std::move(environment)});
+  return run_command({"/bin/sh", {"sh", "-c", script}, std::move(environment), {}});
 }
 
 TEST(Command, PassesOnHowItEnded) {
@@ -47,8 +50,26 @@ TEST(Command, SignalsArePassedOn) {
   ::close(ready[1]);
 }
 
+TEST(Command, IsHeardWhenItOpensFiles) {
+  std::mutex lock;
+  std::set<std::string> heard;
+  std::set<pid_t> processes;
+  Command command{"/bin/sh", {"sh", "-c", "cat /dev/zero-not-there 2>/dev/null; true </etc/passwd; exit 6"}, {}, {}};
+  command.heard = [&](pid_t process, const std::string& path) {
+    const std::scoped_lock hold(lock);
+    heard.insert(path);
+    processes.insert(process);
+  };
+  EXPECT_EQ(run_command(command).value(), 6);
+  EXPECT_TRUE(heard.contains("/dev/zero-not-there"));
+  EXPECT_TRUE(heard.contains("/etc/passwd"));
+  EXPECT_GE(processes.size(), 2u) << "the shell, and cat";
+  command.program = "/dev/null";
+  EXPECT_EQ(run_command(command).error().sys_errno, EACCES);
+}
+
 TEST(Command, WhatCannotBeStartedIsAnError) {
-  const auto status = run_command({"/dev/null", {"null"}, {}});
+  const auto status = run_command({"/dev/null", {"null"}, {}, {}});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().sys_errno, EACCES);
   EXPECT_NE(status.error().text.find("/dev/null"), std::string::npos);

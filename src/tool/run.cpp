@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <set>
 
 #include "base/options.hpp"
 #include "soft/host/program.hpp"
@@ -13,6 +14,7 @@
 #include "strait/c.h"
 #include "sys/beside.hpp"
 #include "sys/command.hpp"
+#include "sys/files.hpp"
 #include "tool/command.hpp"
 #include "tool/run.hpp"
 #include "tool/text.hpp"
@@ -71,6 +73,7 @@ struct Arguments {
   std::string faults;
   std::string pcap;
   bool strict = false;
+  bool watch = false;
   bool shell = false;
   bool quiet = false;
 };
@@ -104,6 +107,21 @@ Result<Settings> device_settings(const Arguments& arguments, const std::string& 
   STRAIT_CHECK(Options::read(settings));  // better said now than by a program that finds no device
   for (auto& [name, value] : settings) name = environment_name(name);
   return settings;
+}
+
+// Who asks the kernel for one of our paths did so past the preload, which asks for files in the root.
+sys::OpenWatch::Heard report_strays(const host::Root& root) {
+  constexpr std::size_t kMostReports = 20;  // a program that looks again and again says nothing new
+  return [&root, seen = std::make_shared<std::set<std::pair<pid_t, std::string>>>()](pid_t process,
+                                                                                     const std::string& path) {
+    if (!root.claimed(path) || seen->size() >= kMostReports || !seen->emplace(process, path).second) return;
+    std::string name = sys::read_small_file(fmt::format("/proc/{}/comm", process).c_str());
+    while (!name.empty() && name.back() == '\n') name.pop_back();
+    fmt::print(stderr, "{}",
+               wrap(fmt::format("strait run: process {} ({}) opened {} with a system call of its own, past the devices",
+                                process, name, path),
+                    0, 2));
+  };
 }
 
 int not_found(const Error& error) {
@@ -171,7 +189,10 @@ int run(const Arguments& arguments) {
   settings->emplace_back("LD_PRELOAD", *preload);
   settings->emplace_back("STRAIT_HOST_ROOT", root->path());
 
-  const auto status = sys::run_command({.program = *program, .arguments = words, .environment = *settings});
+  const auto status = sys::run_command({.program = *program,
+                                        .arguments = words,
+                                        .environment = *settings,
+                                        .heard = arguments.watch ? report_strays(*root) : nullptr});
   std::fflush(stdout);
   return status ? finish(arguments, *root, *status) : not_found(status.error());
 }
@@ -221,6 +242,11 @@ void add_run(CommandLine& line) {
                "also between processes of one host.",
        .fallback = {},
        .check = {}});
+  command.flag(
+      "--watch", arguments->watch,
+      "Report processes that open the devices' paths with system calls of their own, past the C library, and so "
+      "do not find them. Opening files takes longer, and programs that run with other rights (sudo) do not get "
+      "them.");
   command.flag("--shell", arguments->shell, "Start $SHELL instead of a program.");
   command.flag("-q,--quiet", arguments->quiet, "Without the line at the end.");
   add_settings(command, arguments->pairs);

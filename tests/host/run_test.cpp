@@ -148,6 +148,19 @@ TEST_F(Run, AfterACrashTheNextOneCleansUp) {
   EXPECT_EQ(roots(), 0);
 }
 
+TEST_F(Run, SystemCallsPastTheDevicesAreReported) {
+  const Outcome outcome =
+      strait_run({"-q", "--watch", "--", "/bin/sh", "-c",
+                  "ls /dev/infiniband >/dev/null; " HOST_PROBE " raw /dev/infiniband/uverbs0x; exit 4"});
+  EXPECT_EQ(outcome.status, 4);
+  const std::string said = unwrapped(outcome.err);
+  EXPECT_NE(said.find("(host_probe) opened /dev/infiniband/uverbs0x with a system call of its own"), std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(said.find("(ls)"), std::string::npos) << "what goes through the C library is no stray" << outcome.err;
+  EXPECT_LE(widest(outcome.err), 80u);
+  EXPECT_EQ(strait_run({"-q", "--", HOST_PROBE, "raw", "/dev/infiniband/uverbs0x"}).err, "");
+}
+
 TEST_F(Run, OthersThatArePreloadedStay) {
   const Outcome outcome = strait_run({"-q", "--", "/bin/sh", "-c", "echo $LD_PRELOAD"}, {{"LD_PRELOAD", "libc.so.6"}});
   EXPECT_TRUE(outcome.out.ends_with(":libc.so.6\n")) << outcome.out;

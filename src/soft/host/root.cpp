@@ -57,6 +57,16 @@ Status Root::claim(std::string_view path) {
   return write("/claims", claims_);
 }
 
+bool Root::claimed(std::string_view path) const {
+  std::string_view left = claims_;
+  while (!left.empty()) {
+    const std::string_view claim = left.substr(0, left.find('\n'));
+    left.remove_prefix(claim.size() + 1);
+    if (path.starts_with(claim) && (path.size() == claim.size() || path[claim.size()] == '/')) return true;
+  }
+  return false;
+}
+
 Status Root::file(std::string_view path, std::string_view text) {
   std::string whole(text);
   if (whole.empty() || whole.back() != '\n') whole.push_back('\n');

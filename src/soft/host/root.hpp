@@ -26,6 +26,8 @@ class Root {
 
   // At and below this path the root answers and the machine's own files are not seen. A claim inside another is fine.
   [[nodiscard]] Status claim(std::string_view path);
+  // At or below a claim.
+  [[nodiscard]] bool claimed(std::string_view path) const;
   // A file; a newline is added if the text has none at its end. Folders on the way are made. All of these take absolute
   // paths as programs know them, at or below a claim.
   [[nodiscard]] Status file(std::string_view path, std::string_view text);

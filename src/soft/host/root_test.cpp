@@ -40,6 +40,17 @@ TEST(Root, HoldsWhatIsWritten) {
   EXPECT_EQ(is.st_mode & 0777, 0700u) << "other users have no business there";
 }
 
+TEST(Root, KnowsItsClaims) {
+  Root root = Root::create().value();
+  EXPECT_FALSE(root.claimed("/dev/infiniband"));
+  root.claim("/dev/infiniband").value();
+  root.claim("/sys/class/x").value();
+  for (const char* path : {"/dev/infiniband", "/dev/infiniband/uverbs0", "/sys/class/x/y"})
+    EXPECT_TRUE(root.claimed(path)) << path;
+  for (const char* path : {"/dev/infiniband2", "/dev", "/", "", "/sys/class/xy"})
+    EXPECT_FALSE(root.claimed(path)) << path;
+}
+
 TEST(Root, RefusesPathsThatLeadElsewhere) {
   Root root = Root::create().value();
   for (const char* path : {"relative", "/", "/sys/../../etc/x", "/sys/..", "/sys//x", "/sys/", "", "/a\nb"}) {
