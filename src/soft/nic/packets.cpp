@@ -65,7 +65,9 @@ void Packets::forget(QueuePair& qp) {
   (void)send_answers(qp, kBurst);
   flush();
   // Processes on one address share what arrives there: the answer may have come to this one's own socket, and would be
-  // lost with it if the program ends now. Whose it is gets it handed on.
+  // lost with it if the program ends now. Whose it is gets it handed on. What comes for this queue pair is too late:
+  // the memory it would land in may be gone.
+  qp.state = QpState::reset;
   for (OwnPort& own : ports_) (void)own.port->receive(*this, kReceivePerPass);
   std::erase(busy_, &qp);
   std::erase(ack_due_, &qp);
