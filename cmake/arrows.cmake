@@ -21,7 +21,7 @@ strait_arrows(node        post rendezvous plan keys export buffer rail device wi
 strait_arrows(soft_accel  wire sys base result plugin)
 strait_arrows(soft_roce   wire sys base result)
 strait_arrows(soft_nic    soft_roce wire sys base result plugin)
-strait_arrows(soft_cm     soft_host soft_nic soft_roce wire sys base result)
+strait_arrows(soft_cm     soft_host soft_uverbs soft_nic soft_roce wire sys base result)
 strait_arrows(soft_host   sys base result)
 strait_arrows(soft_uverbs soft_host soft_nic soft_roce wire sys base result plugin)
 

@@ -2,6 +2,7 @@
 // The devices that a run has: every family writes its part of the tree.
 #include "tool/run.hpp"
 #ifdef STRAIT_HAS_UVERBS
+#include "soft/cm/family.hpp"
 #include "soft/uverbs/tree.hpp"
 #endif
 
@@ -15,6 +16,7 @@ Status make_devices(soft::host::Root& root, [[maybe_unused]] std::uint32_t nics)
   tree.devices = nics;
   STRAIT_TRY(tree.gids, soft::uverbs::host_gids());
   STRAIT_CHECK(soft::uverbs::write_tree(root, tree));
+  STRAIT_CHECK(soft::cm::write_tree(root));
 #endif
   return {};
 }

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Programs of librdmacm, two processes each. Part of verbs.sh, which makes the network and has strait, folder and fail.
-#   rdmacm.sh SERVICE SERVER ARGUMENT... -- CLIENT ARGUMENT...    SERVICE: the server's service id, in hexadecimal
+#   rdmacm.sh SERVICE SERVER ARGUMENT... -- CLIENT ARGUMENT...
+# SERVICE: the server's service id in hexadecimal, or "listens=PORT" for programs that meet over TCP first.
 # What the client prints is the test's output, and is also in $folder/client.out for who looks closer.
+: "${strait:?}" "${folder:?}"
 service=$1
 shift
 server_command=()
@@ -17,12 +19,16 @@ command -v "${server_command[0]}" >/dev/null || fail "there is no ${server_comma
 "$strait" run -- "${server_command[@]}" >"$folder/server.out" 2>&1 &
 server=$!
 deadline=$((SECONDS + 60))
-until grep -q "@strait-cm/service/$service/" /proc/net/unix; do
-  kill -0 "$server" 2>/dev/null || fail "the server ended before the client came"
-  ((SECONDS < deadline)) || fail "the server takes no connections"
-  sleep 0.1
-done
-sleep 0.5 # from bind to listen
+if [[ $service == listens=* ]]; then
+  listening "${service#listens=}" "$server"
+else
+  until grep -q "@strait-cm/service/$service/" /proc/net/unix; do
+    kill -0 "$server" 2>/dev/null || fail "the server ended before the client came"
+    ((SECONDS < deadline)) || fail "the server takes no connections"
+    sleep 0.1
+  done
+  sleep 0.5 # from bind to listen
+fi
 
 "$strait" run -- "$@" >"$folder/client.out" 2>&1 || fail "the client of ${server_command[*]} ended with $?"
 wait "$server" || fail "the server ${server_command[*]} ended with $?"

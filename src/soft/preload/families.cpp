@@ -5,6 +5,7 @@
 
 #include "soft/host/backend.hpp"
 #ifdef STRAIT_HAS_UVERBS
+#include "soft/cm/on_uverbs.hpp"
 #include "soft/uverbs/family.hpp"
 #endif
 
@@ -20,7 +21,9 @@ namespace {
 std::vector<Family*> make_families() {
   std::vector<Family*> all;
 #ifdef STRAIT_HAS_UVERBS
-  all.push_back(uverbs::make_family(root()).release());
+  const auto devices = std::make_shared<uverbs::Devices>(root());
+  all.push_back(uverbs::make_family(devices).release());
+  all.push_back(cm::make_family_on(devices).release());
 #endif
   return all;
 }

@@ -3,14 +3,12 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "soft/host/device.hpp"
+#include "soft/uverbs/devices.hpp"
 
 namespace strait::soft::uverbs {
 
-// `root`: with the tree that write_tree() wrote. The engines take their options (faults, strict, capture, roce_mtu)
-// from the environment, as `strait run` passes them on.
-[[nodiscard]] std::unique_ptr<host::Family> make_family(std::string root);
+[[nodiscard]] std::unique_ptr<host::Family> make_family(std::shared_ptr<Devices> devices);
 
 }  // namespace strait::soft::uverbs

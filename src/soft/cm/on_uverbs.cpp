@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "soft/cm/on_uverbs.hpp"
+
+#include "soft/cm/engine_device.hpp"
+#include "soft/cm/family.hpp"
+#include "soft/uverbs/device.hpp"
+#include "soft/uverbs/tree.hpp"
+#include "soft/uverbs/user_memory.hpp"
+
+namespace strait::soft::cm {
+namespace {
+
+class ProgramMemory final : public Memory {
+ public:
+  [[nodiscard]] bool copy_in(std::uint64_t from, void* into, std::size_t bytes) const override {
+    return memory_.copy_in(from, into, bytes);
+  }
+  [[nodiscard]] bool copy_out(std::uint64_t to, const void* from, std::size_t bytes) const override {
+    return memory_.copy_out(to, from, bytes);
+  }
+
+ private:
+  uverbs::OwnMemory memory_;
+};
+
+// All devices have all addresses of the host: the first serves.
+Result<std::shared_ptr<Device>> device_of(uverbs::Devices& devices) {
+  STRAIT_TRY(auto nic, devices.at(0));
+  EngineDeviceSettings settings;
+  settings.node_guid = uverbs::node_guid(nic->index());
+  for (const uverbs::GidEntry& gid : nic->gids())
+    settings.gids.push_back({gid.address, uverbs::mtu_code(gid.mtu_bytes)});
+  settings.engine = [nic] { return nic->engine(); };
+  return std::shared_ptr<Device>(std::make_shared<EngineDevice>(std::move(settings)));
+}
+
+}  // namespace
+
+std::unique_ptr<host::Family> make_family_on(std::shared_ptr<uverbs::Devices> devices) {
+  FamilySettings settings;
+  settings.device = [devices] { return device_of(*devices); };
+  settings.memory = std::make_shared<ProgramMemory>();
+  return make_family(std::move(settings));
+}
+
+}  // namespace strait::soft::cm
