@@ -3,6 +3,7 @@
 # Other people's verbs programs, as the distribution ships them, on the software ConnectX.
 #   verbs.sh STRAIT FOLDER alone PROGRAM ARGUMENT...    it ends with 0
 #   verbs.sh STRAIT FOLDER pair PROGRAM ARGUMENT...     a server, and a client that is given the server's address too
+#   verbs.sh STRAIT FOLDER ucx PROGRAM ARGUMENT...      the same for ucx_perftest, which listens on another port
 #   verbs.sh STRAIT FOLDER script FILE ARGUMENT...      a script of this folder, within the same network
 # Each run has a network namespace of its own with nothing but loopback: fixed port numbers, and nobody to disturb.
 set -euo pipefail
@@ -45,10 +46,12 @@ case $kind in
     "$strait" run -- "$@" >"$folder/alone.out" 2>&1 || fail "$* ended with $?"
     cat "$folder/alone.out"
     ;;
-  pair)
+  pair | ucx)
+    port=18515
+    [[ $kind == pair ]] || port=13337
     "$strait" run -- "$@" >"$folder/server.out" 2>&1 &
     server=$!
-    listening 18515 "$server"
+    listening "$port" "$server"
     "$strait" run -- "$@" 10.77.0.1 >"$folder/client.out" 2>&1 || fail "the client of $* ended with $?"
     wait "$server" || fail "the server of $* ended with $?"
     cat "$folder/client.out"
@@ -57,5 +60,5 @@ case $kind in
     # shellcheck source=/dev/null
     . "$(dirname "$0")/$1" "${@:2}"
     ;;
-  *) fail "\"$kind\" is none of alone, pair, script" ;;
+  *) fail "\"$kind\" is none of alone, pair, ucx, script" ;;
 esac

@@ -103,11 +103,11 @@ int Packets::serve(QueuePair& qp) {
   if (qp.state != QpState::ready) return 0;
   const bool idle = busy_.empty();
   const std::uint64_t before = counts_.packets_sent;
-  int sent = transmit(qp, kBurst);
-  if (!ack_due_.empty()) {
-    queue_acks();
-    sent += send_answers(qp, kBurst);
-  }
+  // Answers first: a program may count on its send being complete before the reply to it arrives.
+  int sent = 0;
+  if (!ack_due_.empty()) queue_acks();
+  if (!qp.packets->answers.empty()) sent += send_answers(qp, kBurst);
+  sent += transmit(qp, kBurst);
   if (has_work(qp)) list(qp);
   // Behind others that are on their way, a packet waits for company: somebody is going to poll for their answers.
   unflushed_packets_ += counts_.packets_sent - before;

@@ -13,11 +13,22 @@ namespace strait::soft::uverbs {
 namespace {
 constexpr std::size_t kMostBytes = 4096;
 constexpr std::size_t kInlineBytes = 8;
+
+// ib_uverbs_ioctl_hdr without the array of no length at its end.
+struct Header {
+  std::uint16_t length = 0;
+  std::uint16_t object_id = 0;
+  std::uint16_t method_id = 0;
+  std::uint16_t num_attrs = 0;
+  std::uint64_t reserved1 = 0;
+  std::uint32_t driver_id = 0;
+  std::uint32_t reserved2 = 0;
+};
 }  // namespace
 
 int Request::read(std::uint64_t argument, std::uint32_t driver_id) {
-  static_assert(sizeof(ib_uverbs_ioctl_hdr) == 24 && sizeof(ib_uverbs_attr) == sizeof(Attribute));
-  ib_uverbs_ioctl_hdr header{};
+  static_assert(sizeof(ib_uverbs_ioctl_hdr) == sizeof(Header) && sizeof(ib_uverbs_attr) == sizeof(Attribute));
+  Header header;
   if (!memory_.copy_in(argument, &header, sizeof header)) return -EFAULT;
   if (header.length > kMostBytes || header.length != sizeof header + header.num_attrs * sizeof(Attribute))
     return -EINVAL;
@@ -132,15 +143,15 @@ int Request::put(std::uint16_t id, const void* from, std::size_t bytes) {
 int Request::put_word(std::uint16_t id, std::uint64_t value) {
   const Attribute* const attribute = find(id);
   if (attribute == nullptr) return 0;
-  const std::uint64_t at = argument_ + sizeof(ib_uverbs_ioctl_hdr) +
-                           static_cast<std::uint64_t>(attribute - attributes_.data()) * sizeof(Attribute);
+  const std::uint64_t at =
+      argument_ + sizeof(Header) + static_cast<std::uint64_t>(attribute - attributes_.data()) * sizeof(Attribute);
   if (!memory_.copy_out(at + offsetof(Attribute, data), &value, sizeof value)) return -EFAULT;
   return mark_written(*attribute);
 }
 
 int Request::mark_written(const Attribute& attribute) {
-  const std::uint64_t at = argument_ + sizeof(ib_uverbs_ioctl_hdr) +
-                           static_cast<std::uint64_t>(&attribute - attributes_.data()) * sizeof(Attribute);
+  const std::uint64_t at =
+      argument_ + sizeof(Header) + static_cast<std::uint64_t>(&attribute - attributes_.data()) * sizeof(Attribute);
   const auto flags = static_cast<std::uint16_t>(attribute.flags | UVERBS_ATTR_F_VALID_OUTPUT);
   return memory_.copy_out(at + offsetof(Attribute, flags), &flags, sizeof flags) ? 0 : -EFAULT;
 }

@@ -100,7 +100,7 @@ TEST_F(RequestRules, MoreInputThanKnownMustBeZero) {
   Call zeros(0, 0);
   zeros.in(0, future);
   EXPECT_EQ(read_and_check(zeros), 0);
-  for (const std::size_t at : {16, 300, 399}) {
+  for (const std::size_t at : {16u, 300u, 399u}) {
     auto said = future;
     said[at] = 1;
     Call call(0, 0);

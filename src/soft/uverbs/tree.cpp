@@ -42,6 +42,20 @@ class Writer {
   Status status_;
 };
 
+// pcilib ends programs that list PCI devices when one has none of these.
+std::string no_resources() {
+  std::string out;
+  for (int i = 0; i < 13; ++i) out += "0x0000000000000000 0x0000000000000000 0x0000000000000000\n";
+  return out;
+}
+std::string configuration() {
+  std::string out(256, '\0');
+  out.replace(0, 4, "\xb3\x15\x19\x10", 4);       // vendor, device
+  out.replace(8, 4, std::string("\0\0\0\2", 4));  // revision, class: Ethernet
+  out.replace(44, 4, "\xb3\x15\x08\0", 4);        // the subsystem's
+  return out;
+}
+
 void write_port(Writer& out, const std::string& port, const TreeSettings& settings) {
   out.file(port + "/state", "4: ACTIVE");
   out.file(port + "/phys_state", "5: LinkUp");
@@ -73,6 +87,9 @@ void write_device(Writer& out, unsigned device, const TreeSettings& settings) {
   out.file(pci + "/class", "0x020000");
   out.file(pci + "/revision", "0x00");
   out.file(pci + "/modalias", "pci:v000015B3d00001019sv000015B3sd00000008bc02sc00i00");
+  out.file(pci + "/irq", "0");
+  out.file(pci + "/resource", no_resources());
+  out.file(pci + "/config", configuration());
   out.file(pci + "/numa_node", "-1");
   out.file(pci + "/current_link_speed", "16.0 GT/s PCIe");
   out.file(pci + "/max_link_speed", "16.0 GT/s PCIe");
