@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "soft/uverbs/device.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include "soft/host/report.hpp"
 #include "soft/uverbs/hooks.hpp"
+#include "sys/clock.hpp"
 
 namespace strait::soft::uverbs {
 
 namespace {
-constexpr int kLastPasses = 100;
-}
+constexpr std::int64_t kLingerNs = 50'000'000;
+constexpr std::chrono::milliseconds kLook{2};
+}  // namespace
 
 Device::Device(DeviceSettings settings)
     : settings_(std::move(settings)), memory_(settings_.memory != nullptr ? settings_.memory : &own_memory_) {}
@@ -21,9 +26,17 @@ Device::~Device() {
 void Device::finish() {
   const std::scoped_lock lock(mutex_);
   if (!engine_ || in_child()) return;
-  // An acknowledgement goes out in one pass, and what comes of it to this process, to be handed on, in the next.
-  for (int quiet = 0, passes = 0; quiet < 3 && passes < kLastPasses; ++passes)
-    quiet = engine_->drive(0) != 0 ? 0 : quiet + 1;
+  // An acknowledgement goes out in one pass; what comes of it to this process is handed on in the next; and what the
+  // other one has no room for yet waits here. All would be lost with the sockets. Armed and woken, the engine looks at
+  // its ports even when no queue pair is left.
+  const sys::Deadline deadline = sys::Deadline::after_ns(kLingerNs);
+  const bool talked = engine_->counters_text().find(",packets_sent=0,") == std::string::npos;
+  do {
+    (void)engine_->arm();
+    while (engine_->drive(0) != 0 && !deadline.passed()) {
+    }
+    if (talked) std::this_thread::sleep_for(kLook);
+  } while (talked && !deadline.passed());
   if (!settings_.root.empty())
     host::leave_report(settings_.root, fmt::format("strait{}", settings_.index), engine_->counters_text());
 }
