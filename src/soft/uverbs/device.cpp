@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "soft/uverbs/device.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -12,6 +13,9 @@ namespace strait::soft::uverbs {
 
 namespace {
 constexpr std::int64_t kLingerNs = 50'000'000;
+// While a program ends its other threads still run, and some take what they find then for an error: not for long.
+constexpr std::int64_t kLingerAtExitNs = 4'000'000;
+std::atomic<bool> g_ending{false};
 constexpr std::chrono::milliseconds kLook{2};
 }  // namespace
 
@@ -29,7 +33,7 @@ void Device::finish() {
   // An acknowledgement goes out in one pass; what comes of it to this process is handed on in the next; and what the
   // other one has no room for yet waits here. All would be lost with the sockets. Armed and woken, the engine looks at
   // its ports even when no queue pair is left.
-  const sys::Deadline deadline = sys::Deadline::after_ns(kLingerNs);
+  const sys::Deadline deadline = sys::Deadline::after_ns(g_ending ? kLingerAtExitNs : kLingerNs);
   const bool talked = engine_->counters_text().find(",packets_sent=0,") == std::string::npos;
   do {
     (void)engine_->arm();
@@ -39,6 +43,11 @@ void Device::finish() {
   } while (talked && !deadline.passed());
   if (!settings_.root.empty())
     host::leave_report(settings_.root, fmt::format("strait{}", settings_.index), engine_->counters_text());
+}
+
+void Device::finish_at_exit() {
+  g_ending = true;
+  finish();
 }
 
 Result<nic::Engine*> Device::engine() {

@@ -44,6 +44,7 @@ class Device {
   [[nodiscard]] Progress* progress() { return progress_.get(); }
   // The program ends: sends what is still owed, and leaves the report.
   void finish();
+  void finish_at_exit();
   [[nodiscard]] bool in_child() const { return mark_.in_child(); }
 
  private:

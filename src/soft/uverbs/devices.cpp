@@ -38,7 +38,7 @@ void at_exit(const std::shared_ptr<Device>& device) {
   if (devices.empty()) {
     std::atexit([] {
       for (const auto& open : devices) {
-        if (const auto alive = open.lock()) alive->finish();
+        if (const auto alive = open.lock()) alive->finish_at_exit();
       }
     });
   }
