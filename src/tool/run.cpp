@@ -211,6 +211,8 @@ std::string run_summary(const host::RunTotals& totals, const std::string& captur
     count("packets_resent", "resent");
   }
   count("messages_sent", "messages through shared memory");
+  if (totals.get("packets_sent") + totals.get("messages_sent") == 0 && !totals.counters.contains("packets_sent"))
+    text += ", no traffic";
   count("strict_findings", "findings");
   if (!capture.empty()) text += ", capture " + capture;
   return text;

@@ -15,6 +15,10 @@ namespace strait::soft::host {
 inline constexpr std::size_t kPathBytes = 4096;
 inline constexpr std::size_t kMaxClaims = 32;
 
+// Folders of the root that are not shown: what the processes of a run leave for `strait run`.
+inline constexpr const char* kReports = "/report";
+inline constexpr const char* kCaptures = "/capture";
+
 // What a path looks like from outside, by the caller: tests hand in a tree of their own. The text of the link without a
 // terminating zero, or -errno; -EINVAL: something is there that is no link.
 using ReadLink = long (*)(void* context, const char* path, char* into, std::size_t capacity);

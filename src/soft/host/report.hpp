@@ -9,11 +9,9 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "soft/host/path.hpp"
 
 namespace strait::soft::host {
-
-inline constexpr const char* kReports = "/report";
-inline constexpr const char* kCaptures = "/capture";
 
 // From inside the program. `counters`: "packets_sent=3,packets_resent=0", as engines write them; given again for the
 // same device of the same process, the newer stand. Failure is nothing that a program should hear of.
