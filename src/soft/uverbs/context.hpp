@@ -79,6 +79,7 @@ class Context final : public host::File {
   [[nodiscard]] int query_mr(Request& request);
   [[nodiscard]] int advise_mr(Request& request);
   [[nodiscard]] int destroy_mr(Request& request);
+  [[nodiscard]] int describe_mr(const Mr& mr, int fd, std::uint64_t fd_offset, strait_nic_mr_request& wanted);
   [[nodiscard]] int make_mr(Mr& mr, int fd, std::uint64_t fd_offset);
   [[nodiscard]] int drop_mr(Mr& mr);
 

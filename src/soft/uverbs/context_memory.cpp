@@ -26,7 +26,9 @@ static_assert(int{IB_UVERBS_ACCESS_LOCAL_WRITE} == int{STRAIT_NIC_LOCAL_WRITE} &
               int{IB_UVERBS_ACCESS_REMOTE_READ} == int{STRAIT_NIC_REMOTE_READ} &&
               int{IB_UVERBS_ACCESS_REMOTE_ATOMIC} == int{STRAIT_NIC_REMOTE_ATOMIC});
 
-enum : std::uint32_t { kReregTranslation = 1, kReregPd = 2, kReregAccess = 4 };
+using nic::kReregAccess;
+using nic::kReregPd;
+using nic::kReregTranslation;
 
 int check_access(std::uint32_t access) {
   // Who may be written from afar must be writable here.
@@ -70,11 +72,11 @@ int Context::destroy_pd(Request& request) {
   return 0;
 }
 
-// Registers what `mr` describes; fd < 0: the program's own memory at mr.start.
-int Context::make_mr(Mr& mr, int fd, std::uint64_t fd_offset) {
+// What to register for `mr`; fd < 0: the program's own memory at mr.start.
+int Context::describe_mr(const Mr& mr, int fd, std::uint64_t fd_offset, strait_nic_mr_request& wanted) {
   if (mr.length_bytes == 0 || mr.start + mr.length_bytes < mr.start || mr.iova + mr.length_bytes < mr.iova)
     return -EINVAL;
-  strait_nic_mr_request wanted{};
+  wanted = {};
   wanted.struct_size = sizeof wanted;
   wanted.pd = mr.pd->number;
   wanted.access = mr.access & kRights;
@@ -82,14 +84,19 @@ int Context::make_mr(Mr& mr, int fd, std::uint64_t fd_offset) {
   wanted.fd_offset = fd_offset;
   wanted.address = mr.iova;
   wanted.length_bytes = mr.length_bytes;
-  if (fd < 0) {
-    // A kernel pins the pages for writing when anybody is to write, and fails with this errno where it cannot.
-    const bool writable = (mr.access & ~std::uint32_t{IB_UVERBS_ACCESS_REMOTE_READ} & kRights) != 0;
-    std::byte* const bytes = device_->memory().lasting(mr.start, mr.length_bytes, writable);
-    if (bytes == nullptr) return -EFAULT;
-    wanted.access |= STRAIT_NIC_HOST_ADDRESS;
-    wanted.fd_offset = reinterpret_cast<std::uintptr_t>(bytes);
-  }
+  if (fd >= 0) return 0;
+  // A kernel pins the pages for writing when anybody is to write, and fails with this errno where it cannot.
+  const bool writable = (mr.access & ~std::uint32_t{IB_UVERBS_ACCESS_REMOTE_READ} & kRights) != 0;
+  std::byte* const bytes = device_->memory().lasting(mr.start, mr.length_bytes, writable);
+  if (bytes == nullptr) return -EFAULT;
+  wanted.access |= STRAIT_NIC_HOST_ADDRESS;
+  wanted.fd_offset = reinterpret_cast<std::uintptr_t>(bytes);
+  return 0;
+}
+
+int Context::make_mr(Mr& mr, int fd, std::uint64_t fd_offset) {
+  strait_nic_mr_request wanted{};
+  if (const int failed = describe_mr(mr, fd, fd_offset, wanted)) return failed;
   const auto made = engine_->register_memory(wanted);
   if (!made) return -errno_of(made.error());
   mr.key = made->lkey;
@@ -156,22 +163,15 @@ int Context::rereg_mr(WriteCall& call) {
     fresh.pd = objects_.find<Pd>(wanted.pd_handle);
     if (fresh.pd == nullptr) return -EINVAL;
   }
-  // The keys change, which the interface allows; until the new ones are there the old ones stay.
-  if (const int failed = make_mr(fresh, -1, 0)) return failed;
+  strait_nic_mr_request changed{};
+  if (const int failed = describe_mr(fresh, -1, 0, changed)) return failed;
   ib_uverbs_rereg_mr_resp out{};
-  out.lkey = out.rkey = fresh.key;
-  if (const int failed = call.put(out)) {
-    (void)drop_mr(fresh);
-    return failed;
-  }
-  if (const int failed = drop_mr(*mr)) {
-    (void)drop_mr(fresh);
-    return failed;
-  }
+  out.lkey = out.rkey = mr->key;
+  if (const int failed = call.put(out)) return failed;
+  if (const Status done = engine_->rereg_memory(mr->key, wanted.flags, changed); !done) return -errno_of(done.error());
   --mr->pd->users;
   ++fresh.pd->users;
   mr->pd = fresh.pd;
-  mr->key = fresh.key;
   mr->start = fresh.start;
   mr->length_bytes = fresh.length_bytes;
   mr->iova = fresh.iova;

@@ -128,6 +128,8 @@ int Context::create_qp(Request& request) {
       driver.sq_wqe_count > limits::kSendBlocks)
     return -EINVAL;
 
+  qp->cap.max_recv_wr = driver.rq_wqe_count;  // as many as the ring has, which may be more than was asked for
+
   nic::QpRequest wanted;
   wanted.type = *type;
   wanted.pd = qp->pd->number;
