@@ -68,7 +68,7 @@ Status Engine::open_port() {
     }
     if (ports.size() == addresses.size()) {
       for (auto& port : ports) STRAIT_CHECK(attach_port(std::move(port), range));
-      return {};
+      return config_.carrier == Carrier::packets ? Status{} : open_doors();
     }
     range = static_cast<std::uint8_t>(range % 255 + 1);
   }

@@ -36,6 +36,7 @@ enum class Kind : std::uint8_t {
   again = 12,         // answer, where messages are lost on purpose: everything from `msn` on is missing
 };
 inline constexpr std::uint8_t kLastKind = 12;
+inline constexpr std::uint32_t kNotYet = 1;  // Kind::rnr, imm: the queue pair itself is not ready to receive
 
 enum MessageFlag : std::uint8_t {
   kHasImm = 1 << 0,

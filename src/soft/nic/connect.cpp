@@ -4,18 +4,21 @@
 #include <cstring>
 
 #include "soft/nic/engine.hpp"
+#include "sys/interfaces.hpp"
 
 namespace strait::soft::nic {
 namespace m = wire::mlx5;
 
 namespace {
 constexpr std::size_t kMaxGreetings = 64;
+constexpr std::int64_t kDoorLimitNs = 2'000'000'000;
 constexpr std::int64_t kGreetingLimitNs = 2'000'000'000;  // a stranger who says nothing is let go
 }  // namespace
 
 Status Engine::adopt(std::unique_ptr<Link> link) {
   if (!link->loopback) STRAIT_CHECK(poller_.add(link->socket.get()));
   if (sleeping_) link->own().sleeping.store(1, std::memory_order_seq_cst);
+  for (const std::string& door : link->doors) behind_doors_[door] = link->peer;
   links_.push_back(std::move(link));
   ++counts_.links_opened;
   return {};
@@ -38,7 +41,7 @@ Result<Link*> Engine::link_to(const Address& to, sys::Deadline deadline, std::un
   }
   // Not under the lock: the other engine may be connecting to this one at the same time, and both must get on.
   lock.unlock();
-  auto opened = open_link(id_, to, wake_.fd(), policy, deadline, [this] {
+  auto opened = open_link(id_, socket_name(to.engine), &to.engine, wake_.fd(), policy, deadline, [this] {
     const std::scoped_lock again(mutex_);
     check_sockets();
     pass(0);
@@ -51,13 +54,18 @@ Result<Link*> Engine::link_to(const Address& to, sys::Deadline deadline, std::un
 }
 
 void Engine::accept_strangers() {
-  while (greeting_.size() < kMaxGreetings) {
-    auto socket = sys::accept_one(listener_.get());
-    if (!socket) break;
-    greeting_.push_back({std::move(*socket), sys::now_ns()});
-  }
-  const LinkPolicy policy = link_policy();
+  const auto answer = [&](int listener, bool door) {
+    while (greeting_.size() < kMaxGreetings) {
+      auto socket = sys::accept_one(listener);
+      if (!socket) break;
+      greeting_.push_back({std::move(*socket), sys::now_ns(), door});
+    }
+  };
+  answer(listener_.get(), false);
+  for (const sys::ProcessFd& door : doors_) answer(door.get(), true);
+  LinkPolicy policy = link_policy();
   for (std::size_t i = 0; i < greeting_.size();) {
+    policy.shunned = greeting_[i].at_door ? &shunned_ : nullptr;
     auto link = accept_link(id_, greeting_[i].socket, wake_.fd(), policy);
     if (!link && link.error().code == Code::again && sys::now_ns() - greeting_[i].since_ns < kGreetingLimitNs) {
       ++i;
@@ -81,6 +89,8 @@ void Engine::lose_link(Link& link) {
     QueuePair& qp = *active_[i];
     if (qp.link != nullptr && qp.link->peer == link.peer) {
       read_doorbell(qp);
+      // A queue pair that asks nothing of its peer does not notice that it is gone, as on any network.
+      if (qp.verbs && qp.idle()) continue;
       fail_oldest(qp, m::Syndrome::transport_retry_exceeded, kVendorPeerLost);
     }
   }
@@ -121,6 +131,64 @@ Status Engine::connect_qp(std::uint32_t qpn, const strait_nic_connect_request& r
   qp->rnr_wait_ns = request.rnr_wait_ns;
   qp->state = QpState::ready;
   return {};
+}
+
+Status Engine::open_doors() {
+  for (std::size_t i = 0; i < packets_->port_count(); ++i) {
+    STRAIT_TRY(sys::Fd door, sys::unix_listen(door_name(packets_->port(i).address().gid, qpn_range_), *config_.calls));
+    STRAIT_CHECK(poller_.add(door.get()));
+    doors_.emplace_back(std::move(door));
+  }
+  return {};
+}
+
+// The link to whoever has queue pair `qpn` at `gid`, if that is an engine on this host with which there can be one.
+// Null: packets. Both ends come to the same answer: a link has two ends, and who did not answer in time is shunned by
+// this side from then on, whoever asks.
+Result<Link*> Engine::link_by_gid(const Gid& gid, std::uint32_t qpn, std::unique_lock<SpinLock>& lock) {
+  const auto range = static_cast<std::uint8_t>(qpn >> 16);
+  if (config_.carrier == Carrier::packets || range == 0 || doors_.empty()) return static_cast<Link*>(nullptr);
+  check_sockets();  // perhaps the other side has opened one just now
+  const auto own = gids();
+  if (range == qpn_range_ && std::find(own.begin(), own.end(), gid) != own.end()) {
+    Address self{};
+    self.engine = id_;
+    return link_to(self, sys::Deadline::after_ns(kDoorLimitNs), lock);
+  }
+  const std::string name = door_name(gid, range);
+  const auto known = [&]() -> Link* {
+    const auto found = behind_doors_.find(name);
+    if (found == behind_doors_.end()) return nullptr;
+    for (const auto& link : links_) {
+      if (link->peer == found->second && !link->dead) return link.get();
+    }
+    return nullptr;
+  };
+  if (Link* const link = known()) return link;
+  if (!sys::is_own_address(gid)) return static_cast<Link*>(nullptr);
+  LinkPolicy policy = link_policy();
+  const std::set<pid_t> shunned = shunned_;
+  policy.shunned = &shunned;
+  pid_t silent = 0;
+  lock.unlock();
+  auto opened = open_link(
+      id_, name, nullptr, wake_.fd(), policy, sys::Deadline::after_ns(kDoorLimitNs),
+      [this] {
+        const std::scoped_lock again(mutex_);
+        check_sockets();
+        pass(0);
+      },
+      &silent);
+  lock.lock();
+  if (!opened) {
+    if (silent != 0) shunned_.insert(silent);
+    if (config_.carrier == Carrier::grant) return std::move(opened).error();
+    return static_cast<Link*>(nullptr);
+  }
+  behind_doors_[name] = (*opened)->peer;
+  Link* const link = opened->get();
+  STRAIT_CHECK(adopt(std::move(*opened)));
+  return link;
 }
 
 Status Engine::connect_packets(std::uint32_t qpn, const PacketPath& path) {

@@ -257,7 +257,8 @@ Result<strait_nic_qp> Engine::create_qp(const strait_nic_qp_request& request) {
 
 Result<std::uint32_t> Engine::create_qp(const QpRequest& request) {
   const std::scoped_lock lock(mutex_);
-  STRAIT_TRY(const QueuePair* const qp, make_qp(request));
+  STRAIT_TRY(QueuePair* const qp, make_qp(request));
+  qp->verbs = true;
   return qp->qpn;
 }
 

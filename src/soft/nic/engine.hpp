@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -157,7 +158,15 @@ class Engine {
   int pass(std::uint32_t qpn_hint);
   int look_around(std::uint32_t qpn_hint);
   [[nodiscard]] LinkPolicy link_policy() const {
-    return {config_.cross_copies, config_.faults && config_.faults->touches_messages(), config_.calls};
+    LinkPolicy policy;
+    policy.cross_copies = config_.cross_copies;
+    policy.lossy = config_.faults && config_.faults->touches_messages();
+    policy.calls = config_.calls;
+    if (!doors_.empty()) {
+      policy.range = qpn_range_;
+      policy.gids = gids();
+    }
+    return policy;
   }
   [[nodiscard]] const FaultPlan* faults() const { return config_.faults ? &*config_.faults : nullptr; }
   [[nodiscard]] bool fails_on_purpose(QueuePair& qp, DecodeFault& fault);
@@ -196,7 +205,7 @@ class Engine {
   [[nodiscard]] bool take_entry(QueuePair& qp);
 
   // modify.cpp
-  [[nodiscard]] Status begin_receiving(QueuePair& qp, const QpAttributes& attributes);
+  [[nodiscard]] Status begin_receiving(QueuePair& qp, const QpAttributes& attributes, Link* link);
   void begin_sending(QueuePair& qp);
   void update_path(QueuePair& qp);
   void reset_qp(QueuePair& qp);
@@ -222,6 +231,8 @@ class Engine {
 
   // connect.cpp
   [[nodiscard]] Result<Link*> link_to(const Address& to, sys::Deadline deadline, std::unique_lock<SpinLock>& lock);
+  [[nodiscard]] Result<Link*> link_by_gid(const Gid& gid, std::uint32_t qpn, std::unique_lock<SpinLock>& lock);
+  [[nodiscard]] Status open_doors();
   void accept_strangers();
   void drop_dead_links();
   [[nodiscard]] Status adopt(std::unique_ptr<Link> link);
@@ -417,7 +428,11 @@ class Engine {
   struct Greeting {  // accepted, hello not read yet
     sys::Fd socket;
     std::int64_t since_ns;
+    bool at_door;  // found by an address and a range, not by this engine's own name
   };
+  std::vector<sys::ProcessFd> doors_;                       // one for each address
+  std::unordered_map<std::string, EngineId> behind_doors_;  // who answered there
+  std::set<pid_t> shunned_;                                 // did not answer in time: only packets with them
   std::vector<Greeting> greeting_;
   sys::Event wake_;
   sys::Timer timer_;

@@ -11,7 +11,8 @@
 namespace strait::soft::nic {
 namespace {
 
-constexpr std::uint32_t kLinkVersion = 2;
+constexpr std::uint32_t kLinkVersion = 3;
+constexpr std::size_t kMostGids = 8;  // in a greeting; who has more is found by asking
 
 // Both directions of the handshake. The probe is a random word: who can read it at that address really sees our memory.
 struct Hello {
@@ -21,6 +22,9 @@ struct Hello {
   std::uint64_t probe_address;
   std::uint64_t probe_value;
   std::uint64_t lossy;  // this side loses messages on purpose
+  std::uint32_t range;  // of its queue pairs, on these addresses; 0: it has none
+  std::uint32_t gid_count;
+  std::array<std::array<std::uint8_t, 16>, kMostGids> gids;
 };
 constexpr std::uint32_t kHelloMagic = 0x4f4c4548;  // "HELO"
 
@@ -35,8 +39,19 @@ std::uint64_t& probe_word() {
 }
 
 Hello make_hello(const EngineId& self, const LinkPolicy& policy) {
-  return {kHelloMagic,  kLinkVersion,          self, reinterpret_cast<std::uint64_t>(&probe_word()),
-          probe_word(), policy.lossy ? 1u : 0u};
+  Hello hello{kHelloMagic,
+              kLinkVersion,
+              self,
+              reinterpret_cast<std::uint64_t>(&probe_word()),
+              probe_word(),
+              policy.lossy ? 1u : 0u,
+              policy.range,
+              0,
+              {}};
+  for (const auto& gid : policy.gids) {
+    if (hello.gid_count < kMostGids) hello.gids[hello.gid_count++] = gid;
+  }
+  return hello;
 }
 
 Result<Hello> read_hello(const sys::Packet& packet, std::size_t fds) {
@@ -73,6 +88,10 @@ Status send_hello(int socket, const EngineId& self, const LinkPolicy& policy, st
 // no.
 void agree(Link& link, const Hello& hello, const LinkPolicy& policy) {
   link.lossy = policy.lossy || hello.lossy != 0;
+  if (hello.range > 0 && hello.range <= 255) {
+    for (std::size_t i = 0; i < hello.gid_count && i < kMostGids; ++i)
+      link.doors.push_back(door_name(hello.gids[i], static_cast<std::uint8_t>(hello.range)));
+  }
   if (!policy.cross_copies) {
     link.cross_reason = "switched off by option cross_memory";
     return;
@@ -105,6 +124,12 @@ std::string socket_name(const EngineId& engine) {
   return name;
 }
 
+std::string door_name(const std::array<std::uint8_t, 16>& gid, std::uint8_t range) {
+  std::string name = fmt::format("strait-door-{}-{}-", kLinkVersion, range);
+  for (const std::uint8_t byte : gid) name += fmt::format("{:02x}", byte);
+  return name;
+}
+
 std::uint64_t this_host() {
   // The boot id: machines cloned from one image share a machine id, running kernels do not share this. And the network
   // namespace: engines find each other by abstract sockets, so a container with a network of its own is another host.
@@ -115,9 +140,9 @@ std::uint64_t this_host() {
   return hash;
 }
 
-Result<std::unique_ptr<Link>> open_link(const EngineId& self, const Address& to, int own_event_fd,
-                                        const LinkPolicy& policy, sys::Deadline deadline,
-                                        const std::function<void()>& progress) {
+Result<std::unique_ptr<Link>> open_link(const EngineId& self, const std::string& name, const EngineId* expected,
+                                        int own_event_fd, const LinkPolicy& policy, sys::Deadline deadline,
+                                        const std::function<void()>& progress, pid_t* silent) {
   STRAIT_TRY(sys::Fd memory_fd, sys::make_sealed_memfd("strait-channel", sizeof(ChannelMemory), *policy.calls));
   STRAIT_TRY(sys::Mapping mapping,
              sys::map_file(memory_fd.get(), 0, sizeof(ChannelMemory), sys::Protect::read_write, *policy.calls));
@@ -125,8 +150,10 @@ Result<std::unique_ptr<Link>> open_link(const EngineId& self, const Address& to,
   memory->magic = kChannelMagic;
   memory->slots = kSlots;
   memory->slot_bytes = kSlotBytes;
-  STRAIT_TRY(sys::Fd socket, sys::unix_connect(socket_name(to.engine), deadline, *policy.calls));
+  STRAIT_TRY(sys::Fd socket, sys::unix_connect(name, deadline, *policy.calls));
   STRAIT_TRY(const pid_t pid, same_user(socket.get()));
+  if (policy.shunned != nullptr && policy.shunned->contains(pid))
+    return fail(Code::denied, "process {} did not answer before", pid);
   const int fds[] = {memory_fd.get(), own_event_fd};
   STRAIT_CHECK(send_hello(socket.get(), self, policy, fds));
 
@@ -134,7 +161,8 @@ Result<std::unique_ptr<Link>> open_link(const EngineId& self, const Address& to,
     auto packet = sys::receive_packet(socket.get(), sizeof(Hello));
     if (packet) {
       STRAIT_TRY(const Hello hello, read_hello(*packet, 1));
-      if (hello.engine != to.engine) return fail(Code::denied, "another engine answered at the peer's address");
+      if (expected != nullptr && hello.engine != *expected)
+        return fail(Code::denied, "another engine answered at the peer's address");
       STRAIT_TRY(auto link, make_link(std::move(mapping), 0));
       link->peer = hello.engine;
       link->peer_pid = pid;
@@ -145,6 +173,7 @@ Result<std::unique_ptr<Link>> open_link(const EngineId& self, const Address& to,
     }
     if (packet.error().code != Code::again) return std::move(packet).error();
     if (deadline.passed()) {
+      if (silent != nullptr) *silent = pid;
       return with_remedy(fail(Code::timeout, "the NIC engine of process {} did not answer before the deadline", pid),
                          "A peer with progress=caller must call poll() for its engine to run.");
     }
@@ -158,6 +187,8 @@ Result<std::unique_ptr<Link>> accept_link(const EngineId& self, sys::Fd& socket,
   STRAIT_TRY(sys::Packet packet, sys::receive_packet(socket.get(), sizeof(Hello)));
   STRAIT_TRY(const Hello hello, read_hello(packet, 2));
   STRAIT_TRY(const pid_t pid, same_user(socket.get()));
+  if (policy.shunned != nullptr && policy.shunned->contains(pid))
+    return fail(Code::denied, "packets were agreed on with process {}", pid);
   STRAIT_CHECK(sys::check_sealed(packet.fds[0].get(), sizeof(ChannelMemory)));
   STRAIT_TRY(sys::Mapping mapping,
              sys::map_file(packet.fds[0].get(), 0, sizeof(ChannelMemory), sys::Protect::read_write, *policy.calls));

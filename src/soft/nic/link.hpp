@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -43,6 +44,8 @@ inline constexpr std::uint32_t kAddressVersion = 2;
 inline constexpr std::uint32_t kAddressMagic = 0x534e4943;  // "CINS"
 
 [[nodiscard]] std::string socket_name(const EngineId& engine);
+// Of the socket at which the engine listens whose queue pairs have numbers of this range on this address.
+[[nodiscard]] std::string door_name(const std::array<std::uint8_t, 16>& gid, std::uint8_t range);
 [[nodiscard]] std::uint64_t this_host();
 
 // An answer that could not be sent because the ring was full. Bounded by what a peer may have outstanding.
@@ -80,8 +83,9 @@ class Link {
     std::uint64_t due_message;
     std::vector<Slot> slots;
   };
-  std::vector<Held> held;    // late on purpose
-  std::string cross_reason;  // why cross copies are not used; empty when they are
+  std::vector<Held> held;          // late on purpose
+  std::vector<std::string> doors;  // where else the other engine is found
+  std::string cross_reason;        // why cross copies are not used; empty when they are
   std::deque<PendingAnswer> answers;
   std::unordered_set<std::uint32_t> lent;                // keys the other engine was told
   std::unordered_map<std::uint32_t, Borrowed> borrowed;  // by the other engine's keys
@@ -110,14 +114,20 @@ class Link {
 struct LinkPolicy {
   bool cross_copies = true;  // option cross_memory
   bool lossy = false;        // messages are checked and sent again, because some are lost on purpose
+  std::uint8_t range = 0;    // of this engine's queue pairs, on these addresses: found there by others
+  std::vector<std::array<std::uint8_t, 16>> gids = {};
+  const std::set<pid_t>* shunned = nullptr;  // processes with which only packets are exchanged
   const sys::Calls* calls = &sys::real_calls();
 };
 
 // Active side: sends the channel to the engine at `to` and waits for its welcome. `progress` is called while waiting,
 // so that two engines which connect to each other at the same time both get on.
-[[nodiscard]] Result<std::unique_ptr<Link>> open_link(const EngineId& self, const Address& to, int own_event_fd,
+// `name`: of the socket it listens on. `expected`: who has to answer there; null: whoever does.
+[[nodiscard]] Result<std::unique_ptr<Link>> open_link(const EngineId& self, const std::string& name,
+                                                      const EngineId* expected, int own_event_fd,
                                                       const LinkPolicy& policy, sys::Deadline deadline,
-                                                      const std::function<void()>& progress);
+                                                      const std::function<void()>& progress,
+                                                      pid_t* silent = nullptr);  // who did not answer in time
 // Passive side, one step: reads the hello from an accepted socket. Code::again: it has not arrived yet.
 [[nodiscard]] Result<std::unique_ptr<Link>> accept_link(const EngineId& self, sys::Fd& socket, int own_event_fd,
                                                         const LinkPolicy& policy);

@@ -13,6 +13,7 @@ namespace r = wire::roce;
 namespace {
 
 constexpr std::int64_t kTimeoutUnitNs = 4096;
+constexpr int kPassesToDrain = 64;  // a ring that its writer keeps full is not followed for ever
 
 r::Transport transport_of(QpType type) {
   switch (type) {
@@ -32,8 +33,8 @@ void Engine::set_event_sink(EventSink* sink) {
 }
 
 Status Engine::modify_qp(std::uint32_t qpn, const QpAttributes& wanted, std::uint32_t mask) {
-  const std::scoped_lock lock(mutex_);
-  QueuePair* const qp = find_qp(qpn);
+  std::unique_lock lock(mutex_);
+  QueuePair* qp = find_qp(qpn);
   if (qp == nullptr) return fail(Code::invalid, "no queue pair has the number {:#x}", qpn);
   const QpState from = qp->state;
   STRAIT_CHECK(check_values(wanted, mask));
@@ -49,7 +50,16 @@ Status Engine::modify_qp(std::uint32_t qpn, const QpAttributes& wanted, std::uin
   }
   QpAttributes merged = qp->attributes;
   merge(merged, wanted, mask);
-  if (from == QpState::init && to == QpState::rtr) STRAIT_CHECK(begin_receiving(*qp, merged));
+  if (from == QpState::init && to == QpState::rtr) {
+    Link* link = nullptr;
+    if (qp->type == QpType::rc) {
+      STRAIT_TRY(link, link_by_gid(merged.path.dgid, merged.dest_qpn, lock));
+      qp = find_qp(qpn);  // the lock was let go meanwhile
+      if (qp == nullptr || qp->state != from)
+        return fail(Code::invalid, "queue pair {:#x} was changed while it was being connected", qpn);
+    }
+    STRAIT_CHECK(begin_receiving(*qp, merged, link));
+  }
   qp->attributes = merged;
   qp->access = merged.access;
   if (to == QpState::error) {
@@ -81,8 +91,15 @@ Result<QpAttributes> Engine::query_qp(std::uint32_t qpn) {
   return out;
 }
 
-Status Engine::begin_receiving(QueuePair& qp, const QpAttributes& attributes) {
+Status Engine::begin_receiving(QueuePair& qp, const QpAttributes& attributes, Link* link) {
   if (!packets_) return fail(Code::unsupported, "this NIC has no port for packets");
+  if (link != nullptr) {
+    qp.link = link;
+    qp.remote_qpn = attributes.dest_qpn & m::kMaxQpn;
+    return {};
+  }
+  if (config_.carrier == Carrier::grant)
+    return fail(Code::unsupported, "no ring grant to the peer, and option carrier=grant allows no packets");
   PacketPath path;
   path.transport = transport_of(qp.type);
   path.port = qp.type == QpType::ud ? std::uint8_t{0} : attributes.path.sgid_index;
@@ -103,11 +120,14 @@ void Engine::begin_sending(QueuePair& qp) {
 void Engine::update_path(QueuePair& qp) {
   const QpAttributes& now = qp.attributes;
   qp.rnr_retries = now.rnr_retries;
+  const std::int64_t timeout_ns = now.timeout == 0 ? 0 : kTimeoutUnitNs << now.timeout;
+  qp.answer_limit_ns = timeout_ns * (now.retries + 1);
+  qp.rnr_wait_ns = static_cast<std::int64_t>(r::rnr_timer_ns(now.min_rnr_timer));
   if (!qp.packets) return;
   PacketPath& path = qp.packets->path;
   if (qp.type != QpType::ud) path.to.gid = now.path.dgid;
   path.qkey = now.qkey;
-  path.ack_timeout_ns = now.timeout == 0 ? 0 : kTimeoutUnitNs << now.timeout;
+  path.ack_timeout_ns = timeout_ns;
   path.retries = now.retries;
   path.rnr_retries = now.rnr_retries;
   path.rnr_timer = now.min_rnr_timer;
@@ -116,6 +136,9 @@ void Engine::update_path(QueuePair& qp) {
 
 // As if it had just been created. Completions that were written stay: taking them back is the program's affair.
 void Engine::reset_qp(QueuePair& qp) {
+  // What the peer has sent so far was for the queue pair as it is.
+  for (int i = 0; qp.link != nullptr && !qp.link->dead && i < kPassesToDrain && receive(*qp.link) != 0; ++i) {
+  }
   detach_qp(qp);
   QueuePair fresh;
   static_cast<QueueShape&>(fresh) = qp;

@@ -81,6 +81,7 @@ struct QueueShape {
   std::uint32_t pd = 0;
   std::uint32_t user_index = 0;
   bool all_signaled = false;
+  bool verbs = false;  // made for verbs: it begins in RESET, and only modify_qp moves it
   RingView sq;
   std::uint32_t sq_blocks = 0;
   RingView rq;
@@ -126,10 +127,11 @@ struct QueuePair : QueueShape {
   bool stopped = false;  // a local fault waits for earlier work to complete
   bool flushing = false;
   std::uint32_t rnr_tries = 0;
-  std::int64_t resume_at_ns = 0;     // after "receiver not ready"; 0: go on
-  std::int64_t progress_at_ns = 0;   // when the peer last got on with our work; 0: the timer has not looked yet
-  std::vector<Sent> sent;            // ring, power of two
-  std::deque<std::uint32_t> pinned;  // lkeys, in order of `sent`
+  std::int64_t resume_at_ns = 0;      // after "receiver not ready"; 0: go on
+  std::int64_t not_yet_since_ns = 0;  // the peer's queue pair is not ready to receive; 0: it is
+  std::int64_t progress_at_ns = 0;    // when the peer last got on with our work; 0: the timer has not looked yet
+  std::vector<Sent> sent;             // ring, power of two
+  std::deque<std::uint32_t> pinned;   // lkeys, in order of `sent`
 
   std::int64_t resend_at_ns = 0;  // where messages are lost on purpose; 0: the timer has not looked yet
   std::int64_t resend_after_ns = 0;

@@ -36,6 +36,10 @@ int Engine::service_queue(QueuePair& qp) {
     return 1;
   }
   if (qp.state != QpState::ready || qp.link == nullptr || qp.stopped || qp.resume_at_ns != 0) return 0;
+  if (qp.link->dead) {
+    fail_oldest(qp, m::Syndrome::transport_retry_exceeded, kVendorPeerLost);
+    return 1;
+  }
   int started = 0;
   SendWork work;
   while (qp.next != qp.producer && qp.seq_next - qp.seq_done < qp.sent.size()) {
@@ -332,6 +336,7 @@ void Engine::on_ack(QueuePair& qp, std::uint32_t ack) {
   if (!before(qp.msn_acked, ack) || before(qp.msn_next, ack)) return;  // old news, or never sent
   qp.msn_acked = ack;
   qp.progress_at_ns = 0;
+  qp.not_yet_since_ns = 0;
   qp.resend_at_ns = 0;
   qp.rnr_tries = 0;
   advance(qp);
@@ -488,14 +493,26 @@ bool Engine::land_answer(QueuePair& qp, const Sent& sent, std::uint32_t offset, 
 
 void Engine::on_rnr(QueuePair& qp, const Slot& message) {
   if (find_sent(qp, message.msn) == nullptr && !(qp.streaming && message.msn == qp.msn_next)) return;
-  if (qp.rnr_retries != 7 && qp.rnr_tries >= qp.rnr_retries) {
+  const bool not_yet = message.imm_raw == kNotYet;
+  if (not_yet) {
+    const std::int64_t now = sys::now_ns();
+    if (qp.not_yet_since_ns == 0) qp.not_yet_since_ns = now;
+    if (qp.answer_limit_ns != 0 && now - qp.not_yet_since_ns > qp.answer_limit_ns) {
+      ++counts_.timeouts;
+      fail_message(qp, message.msn, m::Syndrome::transport_retry_exceeded, kVendorNoAnswer);
+      return;
+    }
+  } else if (qp.rnr_retries != 7 && qp.rnr_tries >= qp.rnr_retries) {
     fail_message(qp, message.msn, m::Syndrome::rnr_retry_exceeded, 0);
     return;
   }
   const std::uint32_t tries = qp.rnr_tries;
-  on_ack(qp, message.msn);
-  qp.progress_at_ns = 0;  // the peer does answer
-  qp.rnr_tries = tries + 1;
+  if (!not_yet) {
+    on_ack(qp, message.msn);
+    qp.not_yet_since_ns = 0;
+    qp.progress_at_ns = 0;  // the peer does answer
+    qp.rnr_tries = tries + 1;
+  }
   ++counts_.rnr_resent;
   go_back(qp, message.msn);
   const auto wait_ns = static_cast<std::int64_t>(std::min<std::uint64_t>(message.raddr, 1'000'000'000));

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxAnswers = 1u << 16;  // more than any peer that keeps to its ring can have outstanding
 constexpr int kMessagesPerPass = 128;
+constexpr std::uint64_t kNotYetWaitNs = 200'000;
 constexpr std::uint64_t kBytesPerPass = 1 << 20;  // large copies take long: acknowledgements go out between them
 constexpr std::size_t kBounceBytes = 256 * 1024;
 
@@ -110,6 +111,19 @@ void Engine::on_message(Link& link, const Slot& message) {
   const auto kind = static_cast<Kind>(message.kind);
   QueuePair* qp = find_qp(message.to_qpn);
   const bool request = kind <= Kind::more;
+  if (qp != nullptr && qp->verbs && qp->state <= QpState::init) {
+    // Not connected yet: as on any network the peer asks again until its own time is over.
+    if (!request || kind == Kind::more) return;
+    PendingAnswer reply{};
+    reply.header.kind = static_cast<std::uint8_t>(Kind::rnr);
+    reply.header.to_qpn = message.from_qpn;
+    reply.header.from_qpn = message.to_qpn;
+    reply.header.msn = message.msn;
+    reply.header.raddr = kNotYetWaitNs;
+    reply.header.imm_raw = kNotYet;
+    answer(link, reply);
+    return;
+  }
   // Only the queue pair this one was connected to may speak to it.
   if (qp == nullptr || qp->state <= QpState::init || qp->link == nullptr ||
       (qp->link != &link && qp->link->peer != link.peer) || qp->remote_qpn != message.from_qpn) {
@@ -133,6 +147,7 @@ void Engine::on_message(Link& link, const Slot& message) {
     }
     return;
   }
+  heard_of(*qp);
   on_ack(*qp, message.ack);
   if (kind == Kind::more) {
     on_more(*qp, link, message);

@@ -93,7 +93,8 @@ int Engine::service_send(QueuePair& qp) {
   read_doorbell(qp);
   if (qp.next == qp.producer) return 0;
   if (qp.packets != nullptr) return packets_->serve(qp);
-  return !strict_ && (qp.link == nullptr || !qp.link->lossy) && send_small_write(qp) ? 1 : service_queue(qp);
+  const bool plain = !strict_ && (qp.link == nullptr || !(qp.link->lossy || qp.link->dead));
+  return plain && send_small_write(qp) ? 1 : service_queue(qp);
 }
 
 bool Engine::land_small_write(Link& link, const Slot& message) {
