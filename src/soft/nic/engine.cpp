@@ -16,7 +16,10 @@ namespace m = wire::mlx5;
 namespace {
 
 constexpr std::uint64_t kPassesPerPost = 16;  // how often posting alone also looks at what has arrived
-constexpr std::size_t kQueuesPerLook = 64;
+// Queue pairs that a pass looks at for posts that nobody told it of: few while there are none, since each look is a
+// cache miss or three where there are many of them.
+constexpr std::size_t kFewestPerLook = 4;
+constexpr std::size_t kMostPerLook = 64;
 constexpr std::size_t kManyQueues = 1024;
 constexpr std::int64_t kTimersEveryNs = 1'000'000;  // with many queue pairs: looking at all of them takes a while
 constexpr std::uint64_t kPassesPerClock = 32;       // how often a busy engine looks at the clock
@@ -432,7 +435,7 @@ int Engine::look_around(std::uint32_t qpn_hint) {
 // wait.
 int Engine::service_all() {
   int done = 0;
-  const std::size_t most = blocked_ ? active_.size() : std::min(active_.size(), kQueuesPerLook);
+  const std::size_t most = blocked_ ? active_.size() : std::min<std::size_t>(active_.size(), queues_per_look_);
   blocked_ = false;
   for (std::size_t i = 0; i < most && !active_.empty(); ++i) {
     if (++next_look_ >= active_.size()) next_look_ = 0;
@@ -444,6 +447,7 @@ int Engine::service_all() {
       ++done;
     }
   }
+  queues_per_look_ = done != 0 ? kMostPerLook : std::max(queues_per_look_ / 2, kFewestPerLook);
   return done;
 }
 
@@ -452,6 +456,7 @@ int Engine::check_timers() {
   if (active_.size() > kManyQueues && now - now_ns_ < kTimersEveryNs) return 0;
   now_ns_ = now;
   int done = packets_ ? packets_->check_timers(now_ns_) : 0;
+  if (links_.empty()) return done;  // the rest is about queue pairs over the ring grant
   for (std::size_t i = 0; i < active_.size(); ++i) {
     QueuePair& qp = *active_[i];
     if (!qp.sending() || qp.packets) continue;

@@ -408,7 +408,8 @@ class Engine {
   std::uint8_t qpn_range_ = 0;  // top byte of every queue pair's number; 0: the generation
   std::uint32_t next_qp_ = 1;   // numbers rest before they name another queue pair
   std::vector<QueuePair*> active_;
-  std::size_t next_look_ = 0;  // in active_
+  std::size_t next_look_ = 0;         // in active_
+  std::size_t queues_per_look_ = 64;  // of active_ in a pass
   std::vector<std::unique_ptr<Link>> links_;
   std::vector<QueuePair*> ack_due_;
   std::vector<QueuePair*> ack_now_;
