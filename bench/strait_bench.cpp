@@ -7,11 +7,13 @@
 #include <chrono>
 #include <CLI/CLI.hpp>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
 #include "machine.hpp"
 #include "measure.hpp"
+#include "plot.hpp"
 #include "report.hpp"
 
 namespace {
@@ -91,7 +93,8 @@ int main(int argc, char** argv) try {
   app.add_option("--only", asked.only, "Rows to run, by name (see --list)")->delimiter(',');
   app.add_option("--json", asked.json_file, "Write results here")->capture_default_str();
   app.add_option("--from", asked.from_file, "Measure nothing: read results from this JSON file");
-  app.add_option("--write-docs", asked.docs_file, "Put the tables between the markers of this file");
+  app.add_option("--write-docs", asked.docs_file,
+                 "Put the tables between the markers of this file, the plot beside it");
   app.add_option("--cpu", asked.setup.cpu[0], "CPU of the initiator")->capture_default_str();
   app.add_option("--owner-cpu", asked.setup.cpu[1], "CPU of the owner")->capture_default_str();
   app.add_flag("--quick", asked.quick, "3 short pairs, main rows only");
@@ -129,6 +132,13 @@ int main(int argc, char** argv) try {
   if (!asked.docs_file.empty()) {
     const std::string problem = bench::replace_between_markers(asked.docs_file, bench::docs_text(results));
     if (!problem.empty()) bench::give_up(problem);
+    if (const std::string svg = bench::goodput_svg(results); !svg.empty()) {
+      const std::filesystem::path file = std::filesystem::path(asked.docs_file).replace_filename("goodput.svg");
+      std::ofstream out(file);
+      out << svg;
+      out.flush();
+      if (!out) bench::give_up(file.string() + " cannot be written");
+    }
   }
   return asked.strict && !bench::all_reached(results) ? 1 : 0;
 } catch (const std::exception& failure) {
