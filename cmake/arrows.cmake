@@ -6,7 +6,7 @@ function(strait_arrows module)
   set_property(GLOBAL PROPERTY STRAIT_ARROWS_${module} ${ARGN})
 endfunction()
 
-strait_arrows(base        result)
+strait_arrows(base        result plugin)
 strait_arrows(sys         base result)
 strait_arrows(buffer      sys base result plugin)
 strait_arrows(export      buffer sys base result plugin)

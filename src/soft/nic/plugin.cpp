@@ -3,58 +3,20 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <new>
 #include <string_view>
 
+#include "base/plugin_answer.hpp"
 #include "soft/nic/engine.hpp"
 
 namespace strait::soft::nic {
 namespace {
 
+using plugin::answer;
+using plugin::answer_into;
+using plugin::put_text;
+
 Engine& engine_of(strait_nic* nic) {
   return *reinterpret_cast<Engine*>(nic);
-}
-
-std::int32_t report(const Error& error, strait_plugin_error* out) {
-  if (out != nullptr) {
-    out->code = static_cast<std::int32_t>(error.code);
-    out->sys_errno = error.sys_errno;
-    const std::string text = error.explain();
-    const std::size_t n = std::min(text.size(), sizeof out->text - 1);
-    std::memcpy(out->text, text.data(), n);
-    out->text[n] = '\0';
-  }
-  return static_cast<std::int32_t>(error.code);
-}
-
-// Nothing may be thrown across the plug-in boundary; running out of memory is the one thing that could be.
-template <class Call>
-std::int32_t guarded(strait_plugin_error* error, Call call) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return report(fail(Code::limit, "the software NIC is out of memory"), error);
-  } catch (const std::exception& failure) {
-    return report(fail(Code::system, "the software NIC failed: {}", failure.what()), error);
-  }
-}
-
-std::int32_t finish(const Status& status, strait_plugin_error* error) {
-  return status ? 0 : report(status.error(), error);
-}
-
-template <class T>
-std::int32_t finish(Result<T> result, T* out, strait_plugin_error* error) {
-  if (!result) return report(result.error(), error);
-  *out = std::move(*result);
-  return 0;
-}
-
-void put_text(std::string_view text, char* out, std::size_t capacity) {
-  if (capacity == 0) return;
-  const std::size_t n = std::min(text.size(), capacity - 1);
-  std::memcpy(out, text.data(), n);
-  out[n] = '\0';
 }
 
 // "name=strait0,cross_memory=auto,carrier=auto,address=loopback,mtu=4096,capture=FILE"
@@ -99,14 +61,11 @@ Result<EngineConfig> parse_config(std::string_view text) {
 }
 
 std::int32_t nic_open(const char* config, strait_nic** out, strait_plugin_error* error) {
-  return guarded(error, [&] {
-    auto parsed = parse_config(config == nullptr ? "" : config);
-    if (!parsed) return report(parsed.error(), error);
-    auto engine = Engine::open(*parsed);
-    if (!engine) return report(engine.error(), error);
-    *out = reinterpret_cast<strait_nic*>(engine->release());
-    return 0;
-  });
+  const auto opened = [&]() -> Result<std::unique_ptr<Engine>> {
+    STRAIT_TRY(const EngineConfig parsed, parse_config(config == nullptr ? "" : config));
+    return Engine::open(parsed);
+  };
+  return answer(error, opened, [&](auto& engine) { *out = reinterpret_cast<strait_nic*>(engine->release()); });
 }
 
 void nic_close(strait_nic* nic) {
@@ -134,59 +93,53 @@ std::int32_t nic_address(strait_nic* nic, strait_nic_address* out) {
 }
 
 std::int32_t nic_alloc_pd(strait_nic* nic, std::uint32_t* pd, strait_plugin_error* error) {
-  return guarded(error, [&] {
-    *pd = engine_of(nic).alloc_pd();
-    return 0;
-  });
+  return answer_into(pd, error, [&] { return Result<std::uint32_t>(engine_of(nic).alloc_pd()); });
 }
 
 std::int32_t nic_free_pd(strait_nic* nic, std::uint32_t pd, strait_plugin_error* error) {
-  return guarded(error, [&] { return finish(engine_of(nic).free_pd(pd), error); });
+  return answer(error, [&] { return engine_of(nic).free_pd(pd); });
 }
 
 std::int32_t nic_register(strait_nic* nic, const strait_nic_mr_request* request, strait_nic_mr* out,
                           strait_plugin_error* error) {
-  return guarded(error, [&] { return finish(engine_of(nic).register_memory(*request), out, error); });
+  return answer_into(out, error, [&] { return engine_of(nic).register_memory(*request); });
 }
 
 std::int32_t nic_deregister(strait_nic* nic, std::uint32_t lkey, strait_plugin_error* error) {
-  return guarded(error, [&] { return finish(engine_of(nic).deregister_memory(lkey), error); });
+  return answer(error, [&] { return engine_of(nic).deregister_memory(lkey); });
 }
 
 std::int32_t nic_create_cq(strait_nic* nic, const strait_nic_cq_request* request, std::uint32_t* cqn,
                            strait_plugin_error* error) {
-  return guarded(error, [&] { return finish(engine_of(nic).create_cq(*request), cqn, error); });
+  return answer_into(cqn, error, [&] { return engine_of(nic).create_cq(*request); });
 }
 
 std::int32_t nic_destroy_cq(strait_nic* nic, std::uint32_t cqn, strait_plugin_error* error) {
-  return guarded(error, [&] { return finish(engine_of(nic).destroy_cq(cqn), error); });
+  return answer(error, [&] { return engine_of(nic).destroy_cq(cqn); });
 }
 
 std::int32_t nic_create_qp(strait_nic* nic, const strait_nic_qp_request* request, strait_nic_qp* out,
                            strait_plugin_error* error) {
-  return guarded(error, [&] { return finish(engine_of(nic).create_qp(*request), out, error); });
+  return answer_into(out, error, [&] { return engine_of(nic).create_qp(*request); });
 }
 
 std::int32_t nic_connect_qp(strait_nic* nic, std::uint32_t qpn, const strait_nic_connect_request* request,
                             strait_plugin_error* error) {
-  return guarded(error, [&] { return finish(engine_of(nic).connect_qp(qpn, *request), error); });
+  return answer(error, [&] { return engine_of(nic).connect_qp(qpn, *request); });
 }
 
 std::int32_t nic_fail_qp(strait_nic* nic, std::uint32_t qpn, strait_plugin_error* error) {
-  return guarded(error, [&] { return finish(engine_of(nic).fail_qp(qpn), error); });
+  return answer(error, [&] { return engine_of(nic).fail_qp(qpn); });
 }
 
 std::int32_t nic_destroy_qp(strait_nic* nic, std::uint32_t qpn, strait_plugin_error* error) {
-  return guarded(error, [&] { return finish(engine_of(nic).destroy_qp(qpn), error); });
+  return answer(error, [&] { return engine_of(nic).destroy_qp(qpn); });
 }
 
 std::int32_t nic_describe_qp(strait_nic* nic, std::uint32_t qpn, char* text, std::size_t capacity) {
-  return guarded(nullptr, [&] {
-    const auto described = engine_of(nic).describe_qp(qpn);
-    if (!described) return static_cast<std::int32_t>(described.error().code);
-    put_text(*described, text, capacity);
-    return 0;
-  });
+  return answer(
+      nullptr, [&] { return engine_of(nic).describe_qp(qpn); },
+      [&](const auto& described) { put_text(*described, text, capacity); });
 }
 
 // The data path: allocates nothing that could throw in the steady state, and a pass that does run out of memory is
