@@ -76,6 +76,12 @@ std::string Core::verbs_library_path() const {
 }
 
 Status Core::open_devices() {
+  for (const char* const name : {"capture", "strict_report"}) {
+    // A NIC is told everything in one text, in which commas separate.
+    if (options_.text(name).find(',') != std::string::npos)
+      return fail(Code::invalid, "option {}: \"{}\" has a comma, which a file's name cannot have here", name,
+                  options_.text(name));
+  }
   STRAIT_TRY(const std::vector<Wanted> accelerators, parse_wanted("accelerators", options_.text("accelerators")));
   STRAIT_TRY(const std::vector<Wanted> nics, parse_wanted("nics", options_.text("nics")));
 

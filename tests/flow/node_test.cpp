@@ -29,6 +29,9 @@ TEST(Opening, RefusesUnknownOptionsAndBadValues) {
   ASSERT_FALSE(nics);
   EXPECT_NE(refusal(nics).find("mlx5_0"), std::string::npos) << refusal(nics);
   EXPECT_FALSE(Node::open(settings({{"accelerators", "soft:x"}})));
+  auto comma = Node::open(settings({{"capture", "a,b.pcapng"}}));
+  ASSERT_FALSE(comma);
+  EXPECT_NE(refusal(comma).find("a,b.pcapng"), std::string::npos) << refusal(comma);
   auto library = Node::open(settings({{"soft_library", "/nowhere/libstrait-soft.so"}}));
   ASSERT_FALSE(library);
   EXPECT_NE(refusal(library).find("/nowhere/libstrait-soft.so"), std::string::npos) << refusal(library);
