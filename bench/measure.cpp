@@ -11,6 +11,7 @@
 
 #include "machine.hpp"
 #include "process.hpp"
+#include "programs.hpp"
 
 namespace bench {
 namespace {
@@ -37,13 +38,6 @@ Used used_so_far() {
   return {seconds(usage.ru_utime) + seconds(usage.ru_stime), static_cast<double>(usage.ru_nivcsw)};
 }
 
-struct Figure {
-  bool ok = false;
-  double value = 0;
-  std::string problem;
-  std::string path;
-};
-
 Figure read_figure(const Ran& ran) {
   if (!ran.ok) return {false, 0, ran.problem, {}};
   const Json line = Json::parse(ran.out, nullptr, false);
@@ -65,6 +59,7 @@ std::vector<std::string> command_of(const Setup& setup, const std::string& progr
 }
 
 Figure run_strait(const Setup& setup, const PairRow& row) {
+  if (!row.program.empty()) return run_program(setup, row);
   return read_figure(run(command_of(setup, "strait_transfer", row, row.strait_options), 120));
 }
 
@@ -137,8 +132,18 @@ std::vector<std::string> best_fabric_options(const Setup& setup, const PairRow& 
   return best;
 }
 
+// Null: the peer is UCX's own program.
+const char* transfer_program(PeerKind peer) {
+  switch (peer) {
+    case PeerKind::fabric: return "fabric_transfer";
+    case PeerKind::udp: return "udp_transfer";
+    case PeerKind::vm_copy: return "vm_copy";
+    default: return nullptr;
+  }
+}
+
 std::string why_no_peer(const Setup& setup, const PairRow& row) {
-  if (row.peer == PeerKind::udp) return "";
+  if (row.peer == PeerKind::udp || row.peer == PeerKind::vm_copy) return "";
   if (row.peer != PeerKind::fabric)
     return which("ucx_perftest").empty() ? "ucx_perftest is not installed (ucx-utils)" : "";
   return access((setup.programs + "/fabric_transfer").c_str(), X_OK) == 0
@@ -207,6 +212,10 @@ Json spread_of(std::vector<double> values) {
 
 Json measure_pairs(const Setup& setup, const PairRow& row) {
   Json out = {{"id", row.id}, {"kind", "pair"}, {"samples", Json::array()}, {"failures", Json::array()}};
+  if (const std::string why = why_no_program(row); !why.empty()) {
+    out["failures"].push_back(why);
+    return out;
+  }
   const std::string no_peer = why_no_peer(setup, row);
   if (!no_peer.empty()) out["no_peer"] = no_peer;
   std::vector<std::string> peer_options = row.peer_options;
@@ -219,9 +228,9 @@ Json measure_pairs(const Setup& setup, const PairRow& row) {
     Figure ours;
     const auto run_peer = [&] {
       if (!no_peer.empty()) return;
-      const bool program = row.peer == PeerKind::fabric || row.peer == PeerKind::udp;
-      const char* const name = row.peer == PeerKind::udp ? "udp_transfer" : "fabric_transfer";
-      theirs = program ? read_figure(run(command_of(setup, name, row, peer_options), 120)) : run_ucx(setup, row);
+      const char* const name = transfer_program(row.peer);
+      theirs =
+          name != nullptr ? read_figure(run(command_of(setup, name, row, peer_options), 120)) : run_ucx(setup, row);
     };
     const Used used = used_so_far();
     Calm calm{};

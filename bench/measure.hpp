@@ -11,7 +11,16 @@
 
 namespace bench {
 
+// What one program measured once.
+struct Figure {
+  bool ok = false;
+  double value = 0;
+  std::string problem;
+  std::string path;
+};
+
 struct Setup {
+  std::string strait;    // the tool
   std::string programs;  // folder of strait_transfer and the others
   std::string scripts;   // folder of count_instructions.sh
   int pairs = 10;

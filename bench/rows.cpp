@@ -85,6 +85,29 @@ PairRow over_packets(const char* id, const char* title, const char* unit, double
           goal == 0};
 }
 
+// Somebody else's verbs program on the software NIC, beside what the system calls under it do.
+PairRow unmodified(const char* id, const char* title, double goal, PeerKind peer, double noted, const char* prediction,
+                   std::vector<std::string> workload, std::vector<std::string> strait_options,
+                   std::vector<std::string> program, std::vector<std::string> peer_options = {}) {
+  const bool latency = workload.front() == "latency";
+  return {id,
+          title,
+          latency ? "us" : "GB/s",
+          latency,
+          goal,
+          peer,
+          peer == PeerKind::vm_copy ? "process_vm_readv"
+          : latency                 ? "UDP, both polling"
+                                    : "UDP GSO and GRO",
+          noted,
+          prediction,
+          std::move(workload),
+          std::move(strait_options),
+          std::move(peer_options),
+          goal == 0,
+          std::move(program)};
+}
+
 PairRow delivered(PairRow row) {
   row.peer_title = "libfabric shm, delivery complete";
   row.peer_options = {"delivery=1"};
@@ -118,6 +141,19 @@ const std::vector<PairRow>& table() {
                    {"mtu=4096", "faults=drop=1%,seed=7"}, "4168"),
       over_packets("roce_loss_5", "packets: put 1 MiB, 5 % lost", "GB/s", 0, 0, "0.1 of none lost", large,
                    {"mtu=4096", "faults=drop=5%,seed=7"}, "4168"),
+      unmodified("verbs_write_64k", "ib_write_bw 64 KiB", 0.4, PeerKind::vm_copy, 16.6, "0.3 x",
+                 {"bandwidth", "--size", "65536"}, {}, {"ib_write_bw", "-s", "65536", "-n", "20000"}),
+      unmodified("verbs_write_1m", "ib_write_bw 1 MiB", 0.4, PeerKind::vm_copy, 14.1, "0.3 x",
+                 {"bandwidth", "--size", "1048576"}, {}, {"ib_write_bw", "-s", "1048576", "-n", "2000"}),
+      unmodified("verbs_write_64k_packets", "ib_write_bw 64 KiB, packets", 0.3, PeerKind::udp, 7.3, "0.35 x",
+                 {"bandwidth", "--size", "65536"}, {"carrier=roce"},
+                 {"ib_write_bw", "-s", "65536", "-n", "20000", "-m", "4096"}, {"segment=4168"}),
+      unmodified("verbs_send_lat", "ib_send_lat 8 B", 0.6, PeerKind::udp, 2.2, "0.6 x", {"latency"}, {},
+                 {"ib_send_lat", "-s", "8", "-n", "20000"}, {"segment=8"}),
+      unmodified("verbs_send_lat_packets", "ib_send_lat 8 B, packets", 2.0, PeerKind::udp, 2.2, "2 x", {"latency"},
+                 {"carrier=roce"}, {"ib_send_lat", "-s", "8", "-n", "20000"}, {"segment=8"}),
+      unmodified("verbs_write_lat", "ib_write_lat 8 B (spins on memory)", 0, PeerKind::udp, 2.2, "none", {"latency"},
+                 {}, {"ib_write_lat", "-s", "8", "-n", "2000"}, {"segment=8"}),
       small("put8_latency_lane", "8 B put, a lane each", "us", 0, 0.57, "0.25 us: acknowledgements travel alone",
             {"latency"}, {"lane=own"}),
       delivered(small("put8_latency_delivery", "8 B put, peer when delivered", "us", 0, 0, "0.20 us, 0.3 x",

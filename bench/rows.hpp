@@ -12,6 +12,7 @@ namespace bench {
 enum class PeerKind {
   fabric,      // fabric_transfer
   ucx_cma,     // ucx_perftest put_bw over cma: one copy by system call, as strait's owner does it
+  vm_copy,     // vm_copy: process_vm_readv, one copy by system call, nothing on top
   udp,         // udp_transfer: sockets on loopback, nothing on top
   ucx_mapped,  // ucx_perftest ucp_put_bw over posix,cma: memory from UCX that both sides map, written with plain stores
 };
@@ -31,6 +32,7 @@ struct PairRow {
   std::vector<std::string> strait_options;  // strait_transfer only
   std::vector<std::string> peer_options;    // the peer only
   bool extra;                               // not part of the short table
+  std::vector<std::string> program = {};    // somebody else's, unmodified, under `strait run` in place of our own
 };
 
 std::span<const PairRow> pair_rows();

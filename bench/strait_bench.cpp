@@ -83,6 +83,7 @@ int main(int argc, char** argv) try {
   Asked asked;
   std::string self = argv[0];
   asked.setup.programs = self.find('/') == std::string::npos ? "." : self.substr(0, self.rfind('/'));
+  asked.setup.strait = asked.setup.programs + "/../bin/strait";
   asked.setup.scripts = STRAIT_BENCH_SOURCE;
   CLI::App app(
       "Measures strait against its peers on this machine: paired, pinned, verified. Software devices throughout.");
