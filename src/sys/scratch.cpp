@@ -86,7 +86,10 @@ int Scratch::sweep(const std::string& parent, const std::string& name) {
     const std::string entry = at->path().filename().string();
     const std::string path = at->path().string();
     if (!entry.starts_with(name + ".") || !is_ours(path)) continue;
-    const bool unfinished = entry.starts_with(name + kUnfinished + ".");
+    // Without a lock: it is being made, or the one who removed it was killed half-way.
+    std::error_code unknown;
+    const bool has_lock = fs::exists(fs::symlink_status(path + "/" + kLock, unknown));
+    const bool unfinished = entry.starts_with(name + kUnfinished + ".") || !has_lock;
     if (unfinished ? !is_forgotten(at->path()) : !owner_is_gone(path)) continue;
     remove_tree(path);
     ++removed;

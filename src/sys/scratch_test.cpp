@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -47,10 +48,12 @@ TEST(Scratch, LinksAndStrangersAreLeftAlone) {
   fs::create_directory(parent + "/target");
   std::ofstream(parent + "/target/lock") << "";
   fs::create_directory_symlink(parent + "/target", parent + "/x.link");
-  fs::create_directory(parent + "/x.without");  // no lock: nobody knows whose it is
+  fs::create_directory(parent + "/x.without");  // no lock: it may just be in the making
   EXPECT_EQ(Scratch::sweep(parent, "x"), 0);
   EXPECT_TRUE(fs::exists(parent + "/target/lock"));
   EXPECT_TRUE(fs::exists(parent + "/x.without"));
+  fs::last_write_time(parent + "/x.without", fs::file_time_type::clock::now() - std::chrono::hours(2));
+  EXPECT_EQ(Scratch::sweep(parent, "x"), 1) << "nobody has finished or removed it for hours";
 }
 
 TEST(Scratch, AForkedChildDoesNotRemoveIt) {

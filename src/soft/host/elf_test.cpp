@@ -26,6 +26,7 @@ void put(Bytes& into, std::size_t at, const T& value) {
 }
 
 void put_text(Bytes& into, std::size_t at, std::string_view text) {
+  if (text.empty()) return;
   if (into.size() < at + text.size()) into.resize(at + text.size());
   std::memcpy(into.data() + at, text.data(), text.size());
 }
