@@ -138,13 +138,26 @@ void Service::handle(const Arrived& arrived) {
         return neighbours_->is_claimed_elsewhere(service->service_id, address);
       };
       if (concern != Machine::Concern::exact && elsewhere(service->address)) return;
-      if (concern == Machine::Concern::none && elsewhere(IpAddress{})) return;
+      if (concern == Machine::Concern::none && (elsewhere(IpAddress{}) || is_early(arrived.from, message))) return;
     } else if (concern == Machine::Concern::none) {
       const auto range = static_cast<std::uint8_t>(addressee(message) >> 24);
       if (range != neighbours_->range() && neighbours_->is_range_alive(range)) return;
     }
   }
   (void)machine_->on_mad(arrived.from, arrived.to, arrived.mad);
+}
+
+// Servers let go of a port and take it again between two connections (perftest does): a request for a service that
+// nobody has is refused only when its repetitions have found nobody either.
+bool Service::is_early(const IpAddress& from, const Message& message) {
+  constexpr std::int64_t kGraceNs = 600'000'000;
+  constexpr std::size_t kMostRemembered = 1024;
+  const std::int64_t now = sys::now_ns();
+  if (unserved_.size() >= kMostRemembered) unserved_.clear();
+  const auto [at, fresh] = unserved_.try_emplace({from, message.tid}, now);
+  if (fresh || now - at->second < kGraceNs) return true;
+  unserved_.erase(at);
+  return false;
 }
 
 void Service::send(const IpAddress& from, const IpAddress& to, const Mad& mad) {

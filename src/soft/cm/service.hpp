@@ -136,6 +136,7 @@ class Service final : MadPort, Sink {
   [[nodiscard]] Status start();
   void run();
   void handle(const Arrived& arrived);
+  [[nodiscard]] bool is_early(const IpAddress& from, const Message& message);
   void wake() const { wake_.raise(); }
   void send(const IpAddress& from, const IpAddress& to, const Mad& mad) override;
   void on_event(Event event) override;
@@ -196,6 +197,7 @@ class Service final : MadPort, Sink {
   std::uint32_t next_ident_ = 0;
   std::unordered_map<Id, std::uint32_t> by_cm_;
   std::vector<Channel*> channels_;
+  std::map<std::pair<IpAddress, std::uint64_t>, std::int64_t> unserved_;  // since when: requests that nobody serves
 
   sys::Event wake_;
   std::thread thread_;
