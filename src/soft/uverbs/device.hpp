@@ -21,7 +21,7 @@ struct DeviceSettings {
   std::string root;                    // where the report goes; empty: nowhere
   unsigned index = 0;                  // strait0
   std::vector<GidEntry> gids;          // not empty
-  nic::EngineConfig engine;            // faults, strictness, a capture; carrier and address are the device's own affair
+  nic::EngineConfig engine;            // faults, strictness, a capture, the carrier; addresses are the device's own
   const UserMemory* memory = nullptr;  // null: of this process
   // For tests: another engine than Engine::open() makes, and nobody but the caller to drive it.
   std::function<Result<std::unique_ptr<nic::Engine>>(const nic::EngineConfig&)> open_engine;

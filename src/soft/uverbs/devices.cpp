@@ -20,12 +20,18 @@ Result<nic::EngineConfig> engine_options(unsigned index) {
     out.capture.replace(at, 2, fmt::format("{}-{}", sys::process_id(), index));
   else if (!out.capture.empty() && index != 0)
     out.capture += fmt::format(".{}", index);  // two writers of one file would leave neither's packets
+  const std::string& carrier = options.text("carrier");
+  out.carrier = carrier == "roce"    ? nic::Carrier::packets
+                : carrier == "grant" ? nic::Carrier::grant
+                                     : nic::Carrier::any;
+  out.cross_copies = options.text("cross_memory") != "off";
+  if (const std::string& faults = options.text("faults"); !faults.empty()) {
+    STRAIT_TRY(out.faults, FaultPlan::parse(faults));
+  }
   if (options.flag("strict")) {
     out.strict.emplace();
     out.strict->report = options.text("strict_report");
-  }
-  if (const std::string& faults = options.text("faults"); !faults.empty()) {
-    STRAIT_TRY(out.faults, FaultPlan::parse(faults));
+    if (out.faults) out.strict->seed = out.faults->seed;  // `strait run --seed` is both of theirs
   }
   return out;
 }
