@@ -140,10 +140,11 @@ void probe::high_numbers() {
 }
 
 void probe::ranges() {
-  EXPECT(dup2(open_one(), 900) == 900);
-  EXPECT(dup2(open_one(), 901) == 901);
-  close(3);
-  close(4);
+  for (const int number : {900, 901}) {
+    const int fd = open_one();
+    EXPECT(dup2(fd, number) == number);
+    close(fd);
+  }
   EXPECT(open_files() == 2);
   EXPECT(close_range(901, 5000, 0) == 0);
   EXPECT(works(900) && !works(901));
