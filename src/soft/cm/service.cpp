@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstring>
 
 #include "sys/clock.hpp"
 #include "sys/event_set.hpp"
@@ -228,7 +227,7 @@ void Service::fill(rdma_ucm_event_resp& out, const Ident& ident, const Event& ev
   const auto bytes = std::min<std::size_t>(data.size(), 255);
   if (ident.qp_type == kQpUd) {
     auto& ud = out.param.ud;
-    std::memcpy(ud.private_data, data.data(), bytes);
+    std::copy_n(data.begin(), bytes, reinterpret_cast<std::byte*>(ud.private_data));
     ud.private_data_len = static_cast<std::uint8_t>(bytes);
     ud.qp_num = event.peer.qpn;
     ud.qkey = event.peer.qkey;
@@ -236,7 +235,7 @@ void Service::fill(rdma_ucm_event_resp& out, const Ident& ident, const Event& ev
     return;
   }
   auto& conn = out.param.conn;
-  std::memcpy(conn.private_data, data.data(), bytes);
+  std::copy_n(data.begin(), bytes, reinterpret_cast<std::byte*>(conn.private_data));
   conn.private_data_len = static_cast<std::uint8_t>(bytes);
   conn.qp_num = event.peer.qpn;
   conn.qkey = event.peer.qkey;
