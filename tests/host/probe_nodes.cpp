@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
 #include <initializer_list>
 
 #include "devices.hpp"
