@@ -563,6 +563,11 @@ bool Engine::arm() {
 
 // ---- For people -----------------------------------------------------------------------------------------------------
 
+bool Engine::has_sent_packets() {
+  const std::scoped_lock lock(mutex_);
+  return packets_ && packets_->counts().packets_sent != 0;
+}
+
 EngineCounts Engine::counts() {
   const std::scoped_lock lock(mutex_);
   return counts_;

@@ -142,6 +142,7 @@ class Engine {
   // Strict: how many causes of this kind were found and reported.
   [[nodiscard]] std::uint64_t findings(Rule rule);
   [[nodiscard]] EngineCounts counts();
+  [[nodiscard]] bool has_sent_packets();
 
  private:
   explicit Engine(EngineConfig config) : config_(std::move(config)) {}
