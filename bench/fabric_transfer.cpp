@@ -22,6 +22,9 @@ void check(std::int64_t code, const char* what) {
 
 class FabricTransport {
  public:
+  // Not promised by libfabric, but so in the shm provider, which copies forward; ucx_perftest relies on the same.
+  static constexpr bool kLastWordLast = true;
+
   FabricTransport(const Workload& w, Meeting* meeting, int side) : workload_(w) {
     open(w);
     allocate(w, meeting, side);

@@ -28,19 +28,6 @@ constexpr std::uint64_t kFirstBase = 0x100000000;
 constexpr std::uint64_t kStride = 65536;
 constexpr std::uint32_t kRights = STRAIT_NIC_REMOTE_WRITE;
 
-class Random {
- public:
-  std::uint32_t below(std::uint64_t limit) {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 7;
-    state_ ^= state_ << 17;
-    return static_cast<std::uint32_t>((state_ >> 32) * limit >> 32);
-  }
-
- private:
-  std::uint64_t state_ = 0x853c49e6748fea9b;
-};
-
 // Misses of the first-level data cache on loads, by this thread in user mode.
 class MissCounter {
  public:
@@ -124,7 +111,9 @@ CacheCost measure_cache(std::uint64_t regions) {
   strait::keys::Cache cache(
       [&](const strait::keys::Allocation&, std::uint32_t) -> strait::Result<strait::keys::Registration> {
         const std::uint32_t key = next_key++;
-        return strait::keys::Registration{key, key, nullptr};
+        strait::keys::Registration made;
+        made.rails[0] = {key, key};
+        return made;
       },
       [](const strait::keys::Registration&) {}, {.entries = 2 * regions, .bytes = std::uint64_t{1} << 40});
   for (std::uint64_t i = 0; i < regions; ++i) {
@@ -135,7 +124,7 @@ CacheCost measure_cache(std::uint64_t regions) {
   std::uint64_t carry = 0;  // always 0, but only the answer says so: each lookup waits for the one before
   out.cost = measure(5, 500000, [&] {
     const std::uint64_t index = random.below(regions) + carry;
-    carry = cache.acquire(allocation_of(index), kRights)->rkey() - 1 - index;
+    carry = cache.acquire(allocation_of(index), kRights)->lkey() - 1 - index;
   });
   if (carry != 0 || cache.stats().misses != regions) give_up("the cache was asked for what it has and did not have it");
   std::uint64_t lines = 0;
@@ -169,7 +158,7 @@ Cost measure_keys(std::uint64_t regions) {
   const auto at = reinterpret_cast<std::uint64_t>(memory.data());
   const Cost cost = measure(5, 500000, [&] {
     strait::soft::nic::KeyFault fault{};
-    const std::uint32_t key = first + ((random.below(regions) + carry) << 8);
+    const std::uint32_t key = first + ((static_cast<std::uint32_t>(random.below(regions)) + carry) << 8);
     const auto* entry = table.check(key, 1, at + 8, 8, kRights, fault);
     if (entry == nullptr) give_up("a registered key was refused");
     carry = entry->key - key;

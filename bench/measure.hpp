@@ -8,21 +8,19 @@
 #include <vector>
 
 #include "rows.hpp"
+#include "versus/pairs.hpp"
+#include "workload.hpp"
 
 namespace bench {
 
-// What one program measured once.
-struct Figure {
-  bool ok = false;
-  double value = 0;
-  std::string problem;
-  std::string path;
-};
+using Figure = strait::versus::Figure;
 
 struct Setup {
-  std::string strait;    // the tool
-  std::string programs;  // folder of strait_transfer and the others
-  std::string scripts;   // folder of count_instructions.sh
+  std::string strait;      // the tool
+  std::string programs;    // folder of strait_transfer and the others
+  std::string scripts;     // folder of count_instructions.sh
+  std::string ucx;         // ucx_perftest; empty: there is none
+  bool ucx_named = false;  // by --ucx
   int pairs = 10;
   int milliseconds = 300;  // of each timed part
   bool quick = false;
@@ -30,12 +28,12 @@ struct Setup {
   std::function<void(const std::string&)> say;  // how far it is
 };
 
-// median, p10 and p90 of values; null when there are none.
-nlohmann::json spread_of(std::vector<double> values);
-
 nlohmann::json measure_pairs(const Setup& setup, const PairRow& row);
 nlohmann::json measure_instructions(const Setup& setup);
 nlohmann::json measure_lookup(const Setup& setup);
+nlohmann::json measure_rcache(const Setup& setup);
 nlohmann::json measure_footprint(const Setup& setup);
+// Latency and bandwidth over size, as `strait perf --compare` has them.
+nlohmann::json measure_sweep(const Setup& setup);
 
 }  // namespace bench

@@ -9,5 +9,7 @@ namespace bench {
 
 // Goodput over packets against the share of packets that are lost on purpose, as an SVG. Empty: a row is missing.
 std::string goodput_svg(const nlohmann::json& results);
+// Latency and bandwidth over size. Empty: there is no row "sweep".
+std::string sweep_svg(const nlohmann::json& results);
 
 }  // namespace bench

@@ -1,41 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs other programs with a deadline and reads what they print.
+// Other programs, run with a deadline.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "sys/captured.hpp"
+#include "sys/command.hpp"
 
 namespace bench {
 
-struct Ran {
-  bool ok = false;  // ended by itself with status 0
-  std::string out;
-  std::string problem;  // what it printed to stderr, or why it did not end well
-};
+using strait::sys::Ran;
+using Environment = strait::sys::EnvironmentChanges;
 
-using Environment = std::vector<std::pair<std::string, std::string>>;
+inline strait::sys::Deadline after_s(double seconds) {
+  return strait::sys::Deadline::after_ns(static_cast<std::int64_t>(seconds * 1e9));
+}
 
-// A child that is ended, by its id, when this goes out of scope.
-class Child {
- public:
-  Child(const std::vector<std::string>& command, const Environment& environment);
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child();
-  // Reads until both outputs are closed or the deadline passed, then collects the exit status.
-  Ran finish(double deadline_s);
+inline Ran run(const std::vector<std::string>& command, double deadline_s, const Environment& environment = {}) {
+  return strait::sys::run_captured(command, after_s(deadline_s), environment);
+}
 
- private:
-  pid_t pid_ = -1;
-  int out_ = -1;
-  int err_ = -1;
-};
-
-Ran run(const std::vector<std::string>& command, double deadline_s, const Environment& environment = {});
 // The full path of a program in PATH; empty when there is none.
-std::string which(const std::string& name);
+inline std::string which(const std::string& name) {
+  const auto found = strait::sys::find_program(name);
+  return found ? *found : std::string();
+}
 
 }  // namespace bench

@@ -43,7 +43,8 @@ Figure run_program(const Setup& setup, const PairRow& row) {
     if (side == 0) words.emplace_back("127.0.0.1");
     return words;
   };
-  Child server(command(1), {});
+  const auto server = strait::sys::Captured::start(command(1));
+  if (!server) return {false, 0, server.error().text, {}};
   Ran ran;
   // The server takes a moment to listen, and does not say when it does.
   for (int attempt = 0; attempt < 20 && !ran.ok; ++attempt) {

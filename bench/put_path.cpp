@@ -48,8 +48,8 @@ int main(int argc, char** argv) try {
     std::fprintf(stderr, "usage: put_path put|land|ack|wait|poll COUNT\n");
     return 2;
   }
-  auto owner = strait::Node::open({.settings = {{"progress", "caller"}}}).value();
-  auto node = strait::Node::open({.settings = {{"progress", "caller"}}}).value();
+  auto owner = strait::Node::open({.settings = {{"progress", "caller"}, {"grant", "ring"}}}).value();
+  auto node = strait::Node::open({.settings = {{"progress", "caller"}, {"grant", "ring"}}}).value();
   auto target_memory = owner.allocate(65536).value();
   auto source_memory = node.allocate(65536).value();
   auto into = owner.share(target_memory, strait::access::remote_write).value();

@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "rows.hpp"
+#include "versus/machine.hpp"
+#include "versus/sweep.hpp"
 
 namespace bench {
 namespace {
@@ -72,7 +74,7 @@ std::string goal_text(const PairRow& row) {
 }
 
 std::string pairs_text(const Json& result) {
-  return fmt::format("{}/{}", result["kept"].get<int>(), result["samples"].size());
+  return fmt::format("{}/{}", result.value("kept", 0), result.value("discarded", 0));
 }
 
 std::string misses_text(const Json& size, const Json& first, const char* what) {
@@ -92,6 +94,47 @@ void add_pairs(std::string& out, const Json& results, bool extra) {
                        median_of(result, "strait"), row->unit, peer_figure(*row, result), row->unit, row->peer_title,
                        median_of(result, "memcpy"), median_of(result, "ratio"), range_of(result, "ratio"),
                        goal_text(*row), row->prediction, pairs_text(result), verdict(*row, result));
+  }
+}
+
+// One process, both caches in turn: bench/rcache.cpp.
+void add_rcache(std::string& out, const Json& results) {
+  const Json* rows = find(results, "rcache");
+  if (rows == nullptr || !rows->contains("lines")) return;
+  out +=
+      "\n### The registration cache\n\nBeside UCX's `ucs_rcache`, in one process and in turn; nanoseconds of the "
+      "thread's CPU time, "
+      "taking and giving back. libfabric's cache is internal to its providers and none of those here has one, so it is "
+      "not "
+      "run.\n\n| what | strait | UCX | ratio | p10 .. p90 | to reach | predicted | "
+      "|\n|---|---|---|---|---|---|---|---|\n";
+  for (const Json& line : (*rows)["lines"]) {
+    const std::string what = line["what"].get<std::string>();
+    const auto value = [&](const char* name) { return line.value(name, 0.0); };
+    if (what == "threads") {
+      out += fmt::format(
+          "| {} threads on {} CPUs, {} regions: M hits/s, times one thread | {:.0f}, {:.1f} x | {} | - | {:.1f} .. "
+          "{:.1f} | {} | {} | {} |\n",
+          line["threads"].get<int>(), line["cpus"].get<int>(), line["regions"].get<int>(), value("strait_all"),
+          value("strait_times"),
+          line.contains("ucx_all") ? fmt::format("{:.0f}, {:.1f} x", value("ucx_all"), value("ucx_times")) : "-",
+          value("strait_p10"), value("strait_p90"), ">= 10 x on 16 CPUs", kRcacheThreadsPrediction,
+          line["cpus"].get<int>() < line["threads"].get<int>() ? "too few CPUs: says nothing"
+          : value("strait_times") >= 10                        ? "reached"
+                                                               : "missed");
+      continue;
+    }
+    const bool hit = what == "hit";
+    const double goal = hit ? 0.7 : 1.0;
+    out += fmt::format("| {}, {} regions | {:.1f} ns | {} | {} | {:.2f} .. {:.2f} | <= {:.1f} | {} | {} |\n",
+                       hit ? "hit, uniform random" : "miss, a register function that does nothing",
+                       line["regions"].get<int>(), value("strait"),
+                       line.contains("ucx") ? fmt::format("{:.1f} ns", value("ucx")) : "-",
+                       line.contains("ratio") ? fmt::format("**{:.2f}**", value("ratio")) : "-", value("p10"),
+                       value("p90"), goal, hit ? kRcacheHitPrediction : kRcacheMissPrediction,
+                       !line.contains("ratio")  ? "no peer"
+                       : value("ratio") <= goal ? "reached"
+                                                : "missed");
   }
 }
 
@@ -131,6 +174,7 @@ void add_counts(std::string& out, const Json& results) {
                       size["miss_ns_cache"].get<double>(), size["miss_ns_keys"].get<double>());
     }
   }
+  add_rcache(out, results);
   if (const Json* held = find(results, "footprint"); held != nullptr && held->contains("lanes")) {
     const auto value = [&](const char* name) { return (*held)[name].get<double>(); };
     out += "\n### Memory and idle time\n\n| what | measured |\n|---|---|\n";
@@ -155,6 +199,32 @@ std::string noted_line(const Json& results) {
   return {};
 }
 
+// Machine, versions, and how many pairs were left out for which reason.
+std::string origin_text(const Json& results) {
+  std::size_t pairs = 0, discarded = 0, line_moved = 0, lost_cpu = 0;
+  for (const Json& result : results["rows"]) {
+    if (result["kind"] != "pair") continue;
+    pairs += result["samples"].size();
+    discarded += result.value("discarded", std::size_t{0});
+    line_moved += result.value("line_moved", std::size_t{0});
+    lost_cpu += result.value("lost_cpu", std::size_t{0});
+  }
+  const Json& machine = results["machine"];
+  std::string out =
+      fmt::format("Machine: {}. {}.\n", strait::versus::machine_text(machine), strait::versus::versions_text(machine));
+  const std::string left_out = strait::versus::discarded_text(pairs, discarded, line_moved, lost_cpu);
+  return left_out.empty() ? out : out + "\n" + left_out + "\n";
+}
+
+void add_sweep(std::string& out, const Json& results) {
+  const Json* row = find(results, "sweep");
+  if (row == nullptr) return;
+  out +=
+      "\n### Over size\n\nAs `strait perf --compare` measures it: the same bytes again and again, the ratio pair by "
+      "pair.\n\n![Latency and bandwidth over size](sweep.svg)\n\n" +
+      strait::versus::sweep_markdown((*row)["sweep"]);
+}
+
 }  // namespace
 
 std::string table_text(const Json& results) {
@@ -174,25 +244,22 @@ std::string table_text(const Json& results) {
   }
   // The counts read the same in both places.
   std::string counts;
+  if (const Json* row = find(results, "sweep"))
+    counts +=
+        strait::versus::sweep_table((*row)["sweep"]) + "\n" + strait::versus::sweep_discarded((*row)["sweep"]) + "\n";
   add_counts(counts, results);
-  return out + counts +
+  return out + counts + "\n" + origin_text(results) +
          "\nThe NIC and soft:0 are software; the figures are theirs and this machine's, not a network's.\n";
 }
 
 std::string docs_text(const Json& results) {
-  const Json& machine = results["machine"];
   std::string out = fmt::format("Command: `{}`, {}. Load average at the start {:.1f}, at the end {:.1f}.\n\n",
                                 results["command"].get<std::string>(), results["date"].get<std::string>(),
                                 results["load_before"].get<double>(), results["load_after"].get<double>());
-  out += fmt::format("Machine: {}, {} CPUs{}, {}, {}. g++ {}; strait {}, libfabric {}, UCX {}, valgrind {}.\n\n",
-                     machine["cpu"].get<std::string>(), machine["cpus"].get<int>(),
-                     machine["hypervisor"].get<bool>() ? " (virtual)" : "", machine["memory"].get<std::string>(),
-                     machine["kernel"].get<std::string>(), machine["compiler"].get<std::string>(),
-                     machine["strait"].get<std::string>(), machine["libfabric"].get<std::string>(),
-                     machine["ucx"].get<std::string>(), machine["valgrind"].get<std::string>());
+  out += origin_text(results) + "\n";
   const char* head =
       "| between two processes | strait (software NIC) | peer | memcpy GB/s | ratio | p10 .. p90 | to reach | "
-      "predicted | pairs kept | |\n"
+      "predicted | pairs kept/discarded | |\n"
       "|---|---|---|---|---|---|---|---|---|---|\n";
   out += head;
   add_pairs(out, results, false);
@@ -200,6 +267,7 @@ std::string docs_text(const Json& results) {
   out += head;
   add_pairs(out, results, true);
   out += noted_line(results);
+  add_sweep(out, results);
   add_counts(out, results);
   return out;
 }

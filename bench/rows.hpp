@@ -10,11 +10,12 @@
 namespace bench {
 
 enum class PeerKind {
-  fabric,      // fabric_transfer
-  ucx_cma,     // ucx_perftest put_bw over cma: one copy by system call, as strait's owner does it
-  vm_copy,     // vm_copy: process_vm_readv, one copy by system call, nothing on top
-  udp,         // udp_transfer: sockets on loopback, nothing on top
-  ucx_mapped,  // ucx_perftest ucp_put_bw over posix,cma: memory from UCX that both sides map, written with plain stores
+  fabric,   // fabric_transfer
+  ucx,      // ucx_perftest; peer_options: its own words, and tls=NAMES
+  vm_copy,  // vm_copy: process_vm_readv, one copy by system call, nothing on top
+  udp,      // udp_transfer: sockets on loopback, nothing on top
+  memcpy,   // the same places, copied within one process
+  beside,   // none of its own: strait's program measures the limit, too, in turn with what it measures of strait
 };
 
 // One comparison, measured in pairs.
@@ -33,11 +34,17 @@ struct PairRow {
   std::vector<std::string> peer_options;    // the peer only
   bool extra;                               // not part of the short table
   std::vector<std::string> program = {};    // somebody else's, unmodified, under `strait run` in place of our own
+  std::string own = "strait_transfer";      // ours
 };
 
 std::span<const PairRow> pair_rows();
+// A part of them: what processes of one host do by mapping, by copying and through the ring (rows_grants.cpp).
+std::vector<PairRow> grant_rows();
 
 // What is counted rather than timed. For lookups, memory and idle time nobody wrote down a prediction before looking.
+inline constexpr const char* kRcacheHitPrediction = "0.4 to 0.6 x";
+inline constexpr const char* kRcacheMissPrediction = "none";
+inline constexpr const char* kRcacheThreadsPrediction = "10 x";
 inline constexpr const char* kInstructionsPrediction = "post + reap under 150";
 
 }  // namespace bench

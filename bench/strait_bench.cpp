@@ -2,19 +2,20 @@
 // The benchmark of docs/performance.md: strait against its peers in pairs, counts, footprints; one table, one JSON
 // file.
 #include <fmt/format.h>
+#include <strait/c.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <CLI/CLI.hpp>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
-#include "machine.hpp"
 #include "measure.hpp"
 #include "plot.hpp"
+#include "process.hpp"
 #include "report.hpp"
+#include "versus/machine.hpp"
+#include "workload.hpp"
 
 namespace {
 
@@ -32,29 +33,26 @@ struct Asked {
   bool list = false;
 };
 
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
-  return text;
-}
-
 bool wanted(const Asked& asked, const std::string& id, bool extra) {
   if (asked.only.empty()) return !extra || (asked.extra && !asked.quick);
   return std::find(asked.only.begin(), asked.only.end(), id) != asked.only.end();
 }
 
 Json measure(const Asked& asked, const std::string& command) {
-  Json results = {
-      {"command", command}, {"date", today()}, {"machine", bench::describe_machine()}, {"rows", Json::array()}};
-  results["load_before"] = bench::load_average();
+  Json results = {{"command", command},
+                  {"date", strait::versus::today()},
+                  {"machine", strait::versus::describe_machine(strait_version())},
+                  {"rows", Json::array()}};
+  results["load_before"] = strait::versus::load_average();
   for (const bench::PairRow& row : bench::pair_rows()) {
     if (wanted(asked, row.id, row.extra)) results["rows"].push_back(bench::measure_pairs(asked.setup, row));
   }
+  if (wanted(asked, "sweep", true)) results["rows"].push_back(bench::measure_sweep(asked.setup));
   if (wanted(asked, "instructions", false)) results["rows"].push_back(bench::measure_instructions(asked.setup));
   if (wanted(asked, "lookup", false)) results["rows"].push_back(bench::measure_lookup(asked.setup));
+  if (wanted(asked, "rcache", false)) results["rows"].push_back(bench::measure_rcache(asked.setup));
   if (wanted(asked, "footprint", false)) results["rows"].push_back(bench::measure_footprint(asked.setup));
-  results["load_after"] = bench::load_average();
+  results["load_after"] = strait::versus::load_average();
   return results;
 }
 
@@ -63,8 +61,9 @@ std::string command_text(int argc, char** argv) {
   std::string text = "./dev bench";
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
+    const bool file = i + 1 < argc && argv[i + 1][0] != '-';
     if (word == "--json" || word == "--write-docs")
-      ++i;
+      i += file ? 1 : 0;
     else
       text += " " + word;
   }
@@ -72,9 +71,21 @@ std::string command_text(int argc, char** argv) {
 }
 
 void list_rows() {
-  for (const bench::PairRow& row : bench::pair_rows()) std::cout << fmt::format("{:<24}{}\n", row.id, row.title);
-  std::cout << fmt::format("{:<24}{}\n{:<24}{}\n{:<24}{}\n", "instructions", "counted by callgrind", "lookup",
-                           "finding one of many regions", "footprint", "memory and idle time");
+  for (const bench::PairRow& row : bench::pair_rows()) std::cout << fmt::format("{:<28}{}\n", row.id, row.title);
+  std::cout << fmt::format("{:<28}{}\n", "sweep", "latency and bandwidth over size beside every peer");
+  std::cout << fmt::format("{:<28}{}\n{:<28}{}\n{:<28}{}\n{:<28}{}\n", "instructions", "counted by callgrind", "lookup",
+                           "finding one of many regions", "rcache", "the registration cache beside UCX's", "footprint",
+                           "memory and idle time");
+}
+
+// Beside the file that shows it. A plot whose rows were not measured stays as it is.
+void write_plot(const std::string& docs_file, const char* name, const std::string& svg) {
+  if (svg.empty()) return;
+  const std::filesystem::path file = std::filesystem::path(docs_file).replace_filename(name);
+  std::ofstream out(file);
+  out << svg;
+  out.flush();
+  if (!out) bench::give_up(file.string() + " cannot be written");
 }
 
 }  // namespace
@@ -85,6 +96,7 @@ int main(int argc, char** argv) try {
   asked.setup.programs = self.find('/') == std::string::npos ? "." : self.substr(0, self.rfind('/'));
   asked.setup.strait = asked.setup.programs + "/../bin/strait";
   asked.setup.scripts = STRAIT_BENCH_SOURCE;
+  asked.setup.ucx = bench::which("ucx_perftest");
   CLI::App app(
       "Measures strait against its peers on this machine: paired, pinned, verified. Software devices throughout.");
   app.add_option("--pairs", asked.setup.pairs, "Pairs per row")->check(CLI::Range(1, 1000))->capture_default_str();
@@ -95,14 +107,18 @@ int main(int argc, char** argv) try {
   app.add_option("--json", asked.json_file, "Write results here")->capture_default_str();
   app.add_option("--from", asked.from_file, "Measure nothing: read results from this JSON file");
   app.add_option("--write-docs", asked.docs_file,
-                 "Put the tables between the markers of this file, the plot beside it");
+                 "Put the tables between the markers of this file, the plots beside it")
+      ->expected(0, 1)
+      ->default_str(STRAIT_BENCH_SOURCE "/../docs/performance.md");
   app.add_option("--cpu", asked.setup.cpu[0], "CPU of the initiator")->capture_default_str();
   app.add_option("--owner-cpu", asked.setup.cpu[1], "CPU of the owner")->capture_default_str();
+  app.add_option("--ucx", asked.setup.ucx, "Another ucx_perftest than the one in PATH")->check(CLI::ExistingFile);
   app.add_flag("--quick", asked.quick, "3 short pairs, main rows only");
   app.add_flag("--strict", asked.strict, "Exit with 1 when a goal is missed");
   app.add_flag("--list", asked.list, "Name the rows");
   CLI11_PARSE(app, argc, argv);
   if (asked.list) return list_rows(), 0;
+  asked.setup.ucx_named = app.count("--ucx") > 0;
   if (asked.quick) {
     asked.setup.quick = true;
     asked.setup.pairs = std::min(asked.setup.pairs, 3);
@@ -133,13 +149,8 @@ int main(int argc, char** argv) try {
   if (!asked.docs_file.empty()) {
     const std::string problem = bench::replace_between_markers(asked.docs_file, bench::docs_text(results));
     if (!problem.empty()) bench::give_up(problem);
-    if (const std::string svg = bench::goodput_svg(results); !svg.empty()) {
-      const std::filesystem::path file = std::filesystem::path(asked.docs_file).replace_filename("goodput.svg");
-      std::ofstream out(file);
-      out << svg;
-      out.flush();
-      if (!out) bench::give_up(file.string() + " cannot be written");
-    }
+    write_plot(asked.docs_file, "goodput.svg", bench::goodput_svg(results));
+    write_plot(asked.docs_file, "sweep.svg", bench::sweep_svg(results));
   }
   return asked.strict && !bench::all_reached(results) ? 1 : 0;
 } catch (const std::exception& failure) {

@@ -8,8 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <csignal>
 #include <ctime>
+#include <iterator>
 
 namespace bench {
 
@@ -17,6 +20,24 @@ namespace {
 
 pid_t owner_pid = 0;
 std::string program = "bench";
+
+constexpr struct {
+  const char* name;
+  Test test;
+} kTests[] = {{"latency", Test::latency},
+              {"rate", Test::rate},
+              {"bandwidth", Test::bandwidth},
+              {"get", Test::get},
+              {"fetch_add", Test::fetch_add},
+              {"send_latency", Test::send_latency},
+              {"send_bandwidth", Test::send_bandwidth},
+              {"wake", Test::wake},
+              {"share", Test::share},
+              {"share_again", Test::share_again},
+              {"regions", Test::regions},
+              {"peers", Test::peers},
+              {"peers_memory", Test::peers_memory},
+              {"peers_connect", Test::peers_connect}};
 
 std::uint64_t number(const std::string& text, const std::string& name) {
   char* end = nullptr;
@@ -50,23 +71,23 @@ std::string Workload::option(const std::string& name, const std::string& otherwi
   return otherwise;
 }
 
-// PROGRAM latency|rate|bandwidth [--size N] [--window N] [--regions N] [--region-bytes N] [--one-place 0|1]
+// PROGRAM TEST [--size N] [--window N] [--regions N] [--region-bytes N] [--one-place 0|1]
 //         [--milliseconds N] [--cpu A] [--owner-cpu B] [name=value...]
 Workload parse_workload(int argc, char** argv) {
   Workload w;
   program = argv[0];
-  if (argc < 2) give_up("say what to measure: latency, rate or bandwidth");
+  if (argc < 2) give_up("say what to measure: latency, rate, bandwidth, ...");
   const std::string test = argv[1];
-  if (test == "latency") {
-    w.test = Test::latency;
-  } else if (test == "rate") {
-    w.test = Test::rate;
-  } else if (test == "bandwidth") {
-    w.test = Test::bandwidth;
+  const auto known = std::find_if(std::begin(kTests), std::end(kTests), [&](const auto& t) { return test == t.name; });
+  if (known == std::end(kTests)) {
+    std::string names;
+    for (const auto& each : kTests) names += std::string(" ") + each.name;
+    give_up("\"" + test + "\" is none of" + names);
+  }
+  w.test = known->test;
+  if (w.test == Test::bandwidth || w.test == Test::send_bandwidth) {
     w.size_bytes = 65536;
     w.window = 8;
-  } else {
-    give_up("\"" + test + "\" is none of latency, rate, bandwidth");
   }
   for (int i = 2; i < argc; ++i) {
     const std::string word = argv[i];
@@ -99,6 +120,8 @@ Workload parse_workload(int argc, char** argv) {
   if (w.regions == 0 || w.regions > Meeting::kMaxRegions) give_up("--regions takes 1 to 16");
   if (w.window == 0 || w.size_bytes == 0 || w.size_bytes % 8 != 0)
     give_up("--window and --size must be over 0, --size a multiple of 8");
+  w.window_mask = std::bit_ceil(w.window) - 1;
+  w.region_mask = std::bit_floor(w.regions) - 1;
   // Small puts spread over 1 MiB; large ones start anywhere in 64 KiB, so that four regions stay a modest multiple of
   // the one buffer that other programs use.
   if (w.region_bytes == 0) w.region_bytes = w.size_bytes <= 4096 ? 262144 : w.size_bytes + 65536;
@@ -136,11 +159,12 @@ int split(const Workload& workload, Meeting** meeting) {
   return side;
 }
 
-void meet(Meeting* meeting, int side) {
+void meet(Meeting* meeting, int side, double seconds) {
   const std::uint32_t mine = meeting->step[side].fetch_add(1) + 1;
-  const std::uint64_t until = now_ns() + 30'000'000'000u;
+  const std::uint64_t until = now_ns() + static_cast<std::uint64_t>(seconds * 1e9);
   while (meeting->step[1 - side].load() < mine) {
-    if (now_ns() > until) give_up("the other process did not come within 30 s");
+    if (now_ns() > until)
+      give_up("the other process did not come within " + std::to_string(static_cast<int>(seconds)) + " s");
     // Looked at without being collected, which join() does; and it may have come here before it ended.
     siginfo_t ended{};
     if (side == 0 && waitid(P_PID, static_cast<id_t>(owner_pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -180,7 +204,9 @@ void Expected::put(std::uint64_t value, Place from, Place to) {
   if (workload_.size_bytes == 8) {
     std::memcpy(at, &value, 8);
   } else {
-    std::memcpy(at, sources_[from.region].data() + from.offset, workload_.size_bytes);
+    std::uint8_t* source = sources_[from.region].data() + from.offset;
+    if (workload_.test == Test::latency) std::memcpy(source + workload_.size_bytes - 8, &value, 8);
+    std::memcpy(at, source, workload_.size_bytes);
   }
 }
 
@@ -192,17 +218,25 @@ std::uint64_t Expected::differences(std::uint32_t region, const std::uint8_t* fo
   return wrong;
 }
 
+double median(std::vector<double> values) {
+  if (values.empty()) give_up("nothing was measured");
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 void print_result(const Workload& workload, double value, const char* unit, std::uint64_t iterations,
-                  std::uint64_t wrong, const std::string& path) {
+                  std::uint64_t wrong, const std::string& path, double beside) {
   std::string quoted;
   for (const char c : path) {
     if (c == '"' || c == '\\') quoted += '\\';
     quoted += c;
   }
-  std::printf(
-      "{\"value\": %.6g, \"unit\": \"%s\", \"size\": %llu, \"iterations\": %llu, \"verified\": %s, \"path\": \"%s\"}\n",
-      value, unit, static_cast<unsigned long long>(workload.size_bytes), static_cast<unsigned long long>(iterations),
-      wrong == 0 ? "true" : "false", quoted.c_str());
+  std::printf("{\"value\": %.6g, \"unit\": \"%s\", \"size\": %llu, \"iterations\": %llu, \"verified\": %s, ", value,
+              unit, static_cast<unsigned long long>(workload.size_bytes), static_cast<unsigned long long>(iterations),
+              wrong == 0 ? "true" : "false");
+  if (beside > 0) std::printf("\"beside\": %.6g, ", beside);
+  std::printf("\"path\": \"%s\"}\n", quoted.c_str());
   std::fflush(stdout);
   if (wrong != 0) give_up(std::to_string(wrong) + " bytes are not what was put");
 }

@@ -13,7 +13,27 @@
 
 namespace bench {
 
-enum class Test { latency, rate, bandwidth };
+enum class Test {
+  latency,         // puts of 8 bytes to and fro
+  rate,            // puts of 8 bytes, as many as go
+  bandwidth,       // larger ones
+  get,             // one get after the other
+  fetch_add,       // one fetch-and-add after the other
+  send_latency,    // messages to and fro
+  send_bandwidth,  // messages, as many as go
+  wake,            // somebody who sleeps (signal_wake)
+  share,           // memory, for the first time (register_memory)
+  share_again,     // what is shared already
+  regions,         // puts to many regions of one peer (many_targets)
+  peers,           // puts to many peers
+  peers_memory,    // what a connected peer takes
+  peers_connect,   // how long connecting takes
+};
+
+// Puts, which every transfer program moves; the others have programs of their own.
+constexpr bool is_put(Test test) {
+  return test == Test::latency || test == Test::rate || test == Test::bandwidth;
+}
 
 // The command line of a transfer program, and the figure it prints.
 struct Workload {
@@ -23,6 +43,8 @@ struct Workload {
   std::uint32_t regions = 4;       // on each side
   std::uint64_t region_bytes = 0;  // 0: chosen by size
   bool one_place = false;          // always the same bytes, as ucx_perftest does
+  std::uint64_t window_mask = 0;   // window and regions as powers of two, so that taking turns needs no division
+  std::uint64_t region_mask = 0;
   double seconds = 0.3;            // of the timed part
   int cpu[2] = {0, 1};             // initiator, owner
   std::vector<std::string> extra;  // "name=value": what only one program understands
@@ -32,6 +54,21 @@ struct Workload {
 // Exits with a sentence when it is wrong.
 [[noreturn]] void give_up(const std::string& sentence);
 Workload parse_workload(int argc, char** argv);
+
+// Numbers for who looks things up at random: the same ones for the same seed, made in a nanosecond.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed = 0) : state_(0x853c49e6748fea9b ^ seed) {}
+  std::uint64_t below(std::uint64_t limit) {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    state_ ^= state_ << 17;
+    return (state_ >> 32) * limit >> 32;
+  }
+
+ private:
+  std::uint64_t state_;
+};
 
 struct Place {
   std::uint32_t region;
@@ -78,8 +115,8 @@ struct Meeting {
 
 // Makes the meeting page, forks, pins both. Returns 0 in the initiator, 1 in the owner, which ends with its parent.
 int split(const Workload& workload, Meeting** meeting);
-// Waits for the other side; after 30 s it gives up. Not for timed parts.
-void meet(Meeting* meeting, int side);
+// Waits for the other side, and in the end gives up. Not for timed parts.
+void meet(Meeting* meeting, int side, double seconds = 30);
 // Initiator: waits for the owner's end and gives up if that was a bad one.
 void join();
 
@@ -117,7 +154,7 @@ void fill_source(std::uint8_t* bytes, std::uint32_t region, std::uint64_t length
 class Expected {
  public:
   explicit Expected(const Workload& workload);
-  void put(std::uint64_t value, Place from, Place to);  // `value`: of an 8-byte put
+  void put(std::uint64_t value, Place from, Place to);  // `value`: of an 8-byte put, and of the last word of a ping
   // How many bytes differ.
   [[nodiscard]] std::uint64_t differences(std::uint32_t region, const std::uint8_t* found) const;
 
@@ -127,8 +164,10 @@ class Expected {
   std::vector<std::vector<std::uint8_t>> targets_;
 };
 
-// One line of JSON on stdout: what the program measured.
+// One line of JSON on stdout: what the program measured. `beside`: the limit it measured in turn with that, if any.
 void print_result(const Workload& workload, double value, const char* unit, std::uint64_t iterations,
-                  std::uint64_t wrong, const std::string& path);
+                  std::uint64_t wrong, const std::string& path, double beside = 0);
+// The middle one; of an even number, the lower of the two in the middle.
+double median(std::vector<double> values);
 
 }  // namespace bench

@@ -16,14 +16,23 @@ strait_arrows(rendezvous  keys sys base result)
 strait_arrows(rail        device wire sys base result plugin)
 strait_arrows(rail_verbs  wire sys base result plugin)  # a plug-in, like the software NIC
 strait_arrows(post        plan keys export buffer rail device wire sys base result plugin)
-strait_arrows(node        post rendezvous plan keys export buffer rail device wire sys base result plugin api)
+strait_arrows(grant       sys base result)
+strait_arrows(node        grant post rendezvous plan keys export buffer rail device wire sys base result plugin api)
 # The far side shares formats and system calls with the library, never its code.
-strait_arrows(soft_accel  wire sys base result plugin)
+strait_arrows(soft_kernel soft_accel soft_driver sys base result plugin)
+strait_arrows(soft_accel  soft_driver wire sys base result plugin)
+# Vendors' libraries in software: in front of soft/accel; soft/kernel they reach through libstrait-soft.so only.
+strait_arrows(soft_cuda   soft_accel soft_driver soft_host sys base result)
+strait_arrows(soft_hsa    soft_accel soft_driver soft_host sys base result)
+strait_arrows(soft_gaudi  soft_accel soft_driver soft_host sys base result)
 strait_arrows(soft_roce   wire sys base result)
-strait_arrows(soft_nic    soft_roce wire sys base result plugin)
+strait_arrows(soft_nic    soft_kernel soft_roce wire sys base result plugin)
 strait_arrows(soft_cm     soft_host soft_uverbs soft_nic soft_roce wire sys base result)
 strait_arrows(soft_host   sys base result)
-strait_arrows(soft_uverbs soft_host soft_nic soft_roce wire sys base result plugin)
+strait_arrows(soft_uverbs soft_host soft_kernel soft_nic soft_roce wire sys base result plugin)
+# Measuring beside others, for the tool and bench/: knows programs, not the library.
+strait_arrows(plot        base)
+strait_arrows(versus      plot sys base result)
 
 # strait_wrong_arrows(out): sentences about links that the table does not allow, and modules it does not know.
 function(strait_wrong_arrows out)

@@ -29,6 +29,12 @@ if(STRAIT_FUZZ)
   target_compile_options(strait_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# strait_unity(target): with STRAIT_UNITY its files are compiled several at a time, in half the time. Names in anonymous
+# namespaces are therefore unique within a folder.
+function(strait_unity target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${STRAIT_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
 function(strait_link_header module path source)
   get_filename_component(folder ${STRAIT_INC}/${module}/${path} DIRECTORY)
   file(MAKE_DIRECTORY ${folder})
@@ -58,16 +64,88 @@ function(strait_module path)
   add_library(strait_${name} STATIC ${ARG_SOURCES})
   target_include_directories(strait_${name} PUBLIC ${STRAIT_INC}/${name})
   target_link_libraries(strait_${name} PUBLIC ${ARG_LINKS} PRIVATE strait_flags)
+  strait_unity(strait_${name})
   set_property(GLOBAL APPEND PROPERTY STRAIT_MODULES ${path})
   if(STRAIT_TESTS AND ARG_TESTS)
     strait_test(strait_${name}_test SOURCES ${ARG_TESTS} LINKS strait_${name} ${ARG_TEST_LINKS} LABEL unit)
   endif()
 endfunction()
 
+# strait_shared(target name map): the library lib<name>.so, of which only what the version script lists is visible.
+function(strait_shared target name map)
+  target_link_options(${target} PRIVATE LINKER:--version-script=${CMAKE_CURRENT_SOURCE_DIR}/${map})
+  if(NOT STRAIT_SANITIZE)
+    target_link_options(${target} PRIVATE LINKER:--no-undefined)
+  endif()
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME ${name}
+    LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION}
+    SOVERSION 0
+    LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${map}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+endfunction()
+
+# strait_stays_loaded(target): a library that dlclose does not unload. Software devices have threads and handlers that run
+# its code, and tables (soft/kernel) that belong to the process, not to who loaded it first.
+function(strait_stays_loaded target)
+  target_link_options(${target} PRIVATE LINKER:-z,nodelete)
+endfunction()
+
+# strait_stand_in(target FILE name MAP map [FOLDER below] [MODULES path...] [SOURCES ...] [LINKS ...] [ALIASES name...]): a vendor's library
+# in software, under the vendor's own file name, which is also its soname. It is built from the objects of the MODULES
+# (folders with a strait_module()) and from SOURCES, shows what the version script lists, and finds libstrait-soft.so one
+# folder up. Nothing links it: programs find it through LD_LIBRARY_PATH, as `strait run --accelerators` sets it.
+# Unit tests load it by path: strait_stand_in_test(test target...) tells a test STRAIT_STAND_INS, the folder.
+function(strait_stand_in target)
+  cmake_parse_arguments(ARG "" "FILE;MAP;FOLDER" "MODULES;SOURCES;LINKS;ALIASES" ${ARGN})
+  set(folder strait)
+  set(up "$ORIGIN;$ORIGIN/..")
+  if(ARG_FOLDER)  # another edition of a library, which a run puts before the first
+    set(folder strait/${ARG_FOLDER})
+    set(up "$ORIGIN/..;$ORIGIN/../..")
+  endif()
+  add_library(${target} SHARED ${ARG_SOURCES})
+  foreach(path ${ARG_MODULES})
+    string(REPLACE "/" "_" module ${path})
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:strait_${module}>)
+    target_link_libraries(${target} PRIVATE $<TARGET_PROPERTY:strait_${module},LINK_LIBRARIES>)
+    target_include_directories(${target} PRIVATE ${STRAIT_INC}/${module})
+  endforeach()
+  target_link_libraries(${target} PRIVATE ${ARG_LINKS} strait_flags strait_soft Threads::Threads)
+  target_link_options(${target} PRIVATE LINKER:--version-script=${CMAKE_CURRENT_SOURCE_DIR}/${ARG_MAP})
+  strait_stays_loaded(${target})
+  if(NOT STRAIT_SANITIZE)
+    target_link_options(${target} PRIVATE LINKER:--no-undefined)
+  endif()
+  set_target_properties(${target} PROPERTIES
+    PREFIX "" OUTPUT_NAME ${ARG_FILE} SUFFIX ""
+    LINKER_LANGUAGE CXX
+    LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_MAP}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/${folder}
+    BUILD_RPATH "${up}"
+    INSTALL_RPATH "${up}")
+  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/${folder})
+  foreach(alias ${ARG_ALIASES})
+    add_custom_command(TARGET ${target} POST_BUILD
+      COMMAND ${CMAKE_COMMAND} -E create_symlink ${ARG_FILE} ${CMAKE_BINARY_DIR}/lib/strait/${alias})
+    install(FILES ${CMAKE_BINARY_DIR}/lib/strait/${alias} DESTINATION ${CMAKE_INSTALL_LIBDIR}/strait)
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY STRAIT_STAND_INS ${target})
+endfunction()
+
+function(strait_stand_in_test test)
+  add_dependencies(${test} ${ARGN})
+  target_compile_definitions(${test} PRIVATE STRAIT_STAND_INS="${CMAKE_BINARY_DIR}/lib/strait")
+endfunction()
+
 # strait_test(name SOURCES ... LINKS ... [TIMEOUT s] [PROCESSORS n] [LABEL l]): a GoogleTest program; every test is a ctest test. The
 # label is what `ctest -L` selects by: "unit" beside the code, otherwise the name of the folder.
 function(strait_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT;LABEL;PROCESSORS" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;LABEL;PROCESSORS;FILTER" "SOURCES;LINKS" ${ARGN})
+  if(NOT ARG_FILTER)
+    set(ARG_FILTER "*")
+  endif()
   if(NOT ARG_LABEL)
     get_filename_component(ARG_LABEL ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   endif()
@@ -79,8 +157,9 @@ function(strait_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} strait_flags GTest::gtest GTest::gtest_main)
+  strait_unity(${name})
   include(GoogleTest)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${ARG_LABEL}
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "${ARG_FILTER}" PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${ARG_LABEL}
     PROCESSORS ${ARG_PROCESSORS})
 endfunction()
 

@@ -83,6 +83,25 @@ STRAIT_API void strait_node_close(strait_node* node);
 STRAIT_API const char* strait_node_address(const strait_node* node);
 /* JSON: devices, NICs, options with origin, counters, warnings. */
 STRAIT_API int32_t strait_node_info(strait_node* node, char** json, strait_error* error);
+
+enum {
+  STRAIT_REACH_EVERY_DEVICE = 1u << 0 /* otherwise one device of each kind */
+};
+/* JSON: by which ways each NIC reaches each kind of memory, every one tried now with a small buffer (exported,
+ * registered, deregistered, freed), or what is missing; and what providers and NICs need from the machine. A failed
+ * trial is an answer, not an error. Takes a device into use where the vendor has such a step (a CUDA context, a Gaudi's
+ * compute node), until the Node closes. */
+STRAIT_API int32_t strait_node_reach(strait_node* node, uint32_t flags, char** json, strait_error* error);
+
+enum {
+  STRAIT_EXPLAIN_TEXT = 1u << 0,     /* a table of at most 80 columns, for people; otherwise JSON */
+  STRAIT_EXPLAIN_ZERO_COPY = 1u << 1 /* as with STRAIT_REQUIRE_ZERO_COPY */
+};
+/* Which way bytes would take from memory `from` (a device name of `strait info`, or "host") to memory `to`, and why not
+ * another. `to`: "cuda:1" in this Node; "cuda:1@HOST:PORT" in a running Node, which is asked; "cuda:1@peer" on another
+ * host with the same devices. Moves nothing. The text is given back with strait_text_free. */
+STRAIT_API int32_t strait_explain(strait_node* node, const char* from, const char* to, uint32_t flags,
+                                  int64_t timeout_ns, char** text, strait_error* error);
 /* One bounded pass of progress on this thread; returns how much was done. Needed with progress=caller, harmless else.
  */
 STRAIT_API int32_t strait_node_poll(strait_node* node);
@@ -99,6 +118,12 @@ typedef struct strait_memory strait_memory;
 /* `near`: "host", or a device name of `strait info` ("soft:0"). Null or "": host. */
 STRAIT_API int32_t strait_allocate(strait_node* node, uint64_t length_bytes, const char* near_device,
                                    strait_memory** out, strait_error* error);
+enum {                                     /* strait_allocate_with */
+       STRAIT_ALLOCATE_NETWORKED = 1u << 0 /* exported and registered with every NIC at once, so that the first share is
+                                              a lookup; fails, with nothing allocated, where no NIC can reach it */
+};
+STRAIT_API int32_t strait_allocate_with(strait_node* node, uint64_t length_bytes, const char* near_device,
+                                        uint32_t flags, strait_memory** out, strait_error* error);
 /* Fails with STRAIT_AGAIN while a region still shares it; the handle then stays good. */
 STRAIT_API int32_t strait_memory_free(strait_memory* memory, strait_error* error);
 /* Frees it now or, while a region still shares it, as soon as the last one has drained. */
@@ -124,6 +149,12 @@ enum { /* what peers may do; 0: only this process uses it, as source or destinat
 /* Recognises whose memory it is, exports and registers it. The caller keeps ownership of the memory. */
 STRAIT_API int32_t strait_share(strait_node* node, void* address, uint64_t length_bytes, uint32_t access,
                                 strait_region** out, strait_error* error);
+/* The same for memory that the caller has as a descriptor: a dma-buf that some driver exported, or a memfd sealed
+ * against shrinking. The descriptor is duplicated and stays the caller's; close it when you like. `address`: what the
+ * region calls its first byte, at the same place in a page as `offset`; 0: chosen here. No CPU finds the bytes there.
+ */
+STRAIT_API int32_t strait_share_dmabuf(strait_node* node, int32_t fd, uint64_t offset, uint64_t length_bytes,
+                                       uint64_t address, uint32_t access, strait_region** out, strait_error* error);
 /* Revokes and forgets. Operations in flight keep the registration alive until they drained; the memory is never freed.
  */
 STRAIT_API void strait_region_drop(strait_region* region);
@@ -221,6 +252,11 @@ typedef struct strait_op {
   strait_lane* lane;
   uint64_t id;
 } strait_op;
+/* In an id: the operation was complete when the call that posted it returned (a map or copy grant), and `id &
+ * STRAIT_OP_BYTES` is how many bytes it moved. It may be waited for like any other, and need not be. */
+#define STRAIT_OP_COMPLETE (UINT64_C(1) << 63)
+#define STRAIT_OP_BY_COPY (UINT64_C(1) << 62)
+#define STRAIT_OP_BYTES (STRAIT_OP_BY_COPY - 1)
 
 enum {
   STRAIT_REQUIRE_ZERO_COPY = 1u << 0, /* refuse any path with a staging copy */
@@ -295,6 +331,11 @@ STRAIT_API void strait_detach(strait_op* op);
 STRAIT_API int32_t strait_flush(strait_lane* lane, int64_t timeout_ns, strait_error* error);
 /* "soft:0 dma-buf -> strait0 -> ring grant to process 4711 -> strait0": for people. Valid as long as the lane. */
 STRAIT_API const char* strait_lane_path(strait_lane* lane);
+/* The same for one operation, before it is waited for: the lane's path, or "map grant -> 127.0.0.1:4711 (process 7)"
+ * for what this process moved by itself. */
+STRAIT_API const char* strait_op_path(const strait_op* op);
+/* Which way puts and gets to this target take: by the grant there is, or the lane's path. */
+STRAIT_API const char* strait_target_path(strait_lane* lane, const strait_target* target);
 
 #ifdef __cplusplus
 }

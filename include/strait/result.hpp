@@ -57,6 +57,9 @@ class [[nodiscard]] Result {
 
   Result(T held) : state_(std::in_place_index<0>, std::move(held)) {}        // NOLINT: implicit on purpose
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
+  // The value is made where it stays, from what its constructor (or its members, in order) take.
+  template <class... Args>
+  explicit Result(std::in_place_t, Args&&... args) : state_(std::in_place_index<0>, std::forward<Args>(args)...) {}
 
   [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return has_value(); }

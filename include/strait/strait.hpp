@@ -21,6 +21,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -204,11 +205,29 @@ class Target {
   strait_target raw_{};
 };
 
+// Which way the bytes of an operation went. A text of its lane, found when it is asked for: only while the lane lives.
+class PathText {
+ public:
+  PathText() = default;
+  explicit PathText(const strait_op& op) : op_(op) {}
+  [[nodiscard]] const char* c_str() const { return strait_op_path(&op_); }
+  [[nodiscard]] std::string str() const { return c_str(); }
+  [[nodiscard]] std::size_t find(std::string_view what) const { return std::string_view(c_str()).find(what); }
+  template <class Stream>
+  friend Stream& operator<<(Stream& stream, const PathText& path) {
+    stream << path.c_str();
+    return stream;
+  }
+
+ private:
+  strait_op op_{};
+};
+
 struct Done {
   std::uint64_t bytes = 0;
   std::uint64_t value = 0;           // atomics: what was there before
   std::optional<std::uint32_t> imm;  // receive: the sender's immediate
-  std::string path;                  // which way the bytes went
+  PathText path;                     // which way the bytes went
 };
 
 // An operation in flight. Dropping it detaches it; it never cancels.
@@ -248,12 +267,17 @@ class [[nodiscard]] Operation {
     if (error_) return *error_;
     if (raw_.lane == nullptr)
       return Error{Code::invalid, 0, 0, "this operation was already waited for or detached", {}};
-    strait_lane* lane = raw_.lane;
+    const PathText path(raw_);
+    if ((raw_.id & STRAIT_OP_COMPLETE) != 0) {
+      const std::uint64_t bytes = raw_.id & STRAIT_OP_BYTES;
+      raw_ = {};
+      return Result<Done>(std::in_place, bytes, std::uint64_t{0}, std::nullopt, path);
+    }
     strait_done raw{};
     raw.struct_size = sizeof raw;
     detail::Catch caught;
     if (ask(&raw, caught.out()) != STRAIT_OK) return caught.error();
-    Done done{raw.bytes, raw.value, std::nullopt, strait_lane_path(lane)};
+    Done done{raw.bytes, raw.value, std::nullopt, path};
     if ((raw.flags & STRAIT_WITH_IMM) != 0) done.imm = raw.imm;
     return done;
   }
@@ -346,6 +370,8 @@ class Poster {
     return {};
   }
   [[nodiscard]] std::string path() const { return strait_lane_path(lane_); }
+  // Of puts and gets to this target: by a grant of its memory, or the lane's.
+  [[nodiscard]] std::string path(const Target& target) const { return strait_target_path(lane_, &target.raw()); }
 
  protected:
   explicit Poster(strait_lane* lane) : lane_(lane) {}
@@ -416,9 +442,16 @@ class Published {
 
 struct AllocateOptions {
   std::string near = "host";
+  bool networked = false;  // export and register it now, not at the first share
 };
 
 struct ConnectOptions {
+  Duration deadline = kDefaultDeadline;
+};
+
+struct ExplainOptions {
+  bool json = false;       // every way with its parts, not a table for people
+  bool zero_copy = false;  // as with require = zero_copy
   Duration deadline = kDefaultDeadline;
 };
 
@@ -450,7 +483,8 @@ class Node {
   Result<Memory> allocate(std::uint64_t length, const AllocateOptions& options = {}) {
     detail::Catch caught;
     strait_memory* memory = nullptr;
-    if (strait_allocate(raw_.get(), length, options.near.c_str(), &memory, caught.out()) != STRAIT_OK)
+    const std::uint32_t flags = options.networked ? STRAIT_ALLOCATE_NETWORKED : 0;
+    if (strait_allocate_with(raw_.get(), length, options.near.c_str(), flags, &memory, caught.out()) != STRAIT_OK)
       return caught.error();
     return Memory(memory);
   }
@@ -463,6 +497,15 @@ class Node {
   }
   Result<Region> share(const Memory& memory, access::Access rights) {
     return share(memory.data(), memory.size(), rights);
+  }
+  // Memory behind a descriptor of the caller's: a dma-buf, or a sealed memfd. It is duplicated, never closed for you.
+  Result<Region> share_dmabuf(int fd, std::uint64_t offset, std::uint64_t length, access::Access rights,
+                              std::uint64_t address = 0) {
+    detail::Catch caught;
+    strait_region* region = nullptr;
+    if (strait_share_dmabuf(raw_.get(), fd, offset, length, address, rights, &region, caught.out()) != STRAIT_OK)
+      return caught.error();
+    return Region(region);
   }
   Status copy(void* to, const void* from, std::uint64_t length, Duration timeout = kDefaultDeadline) {
     detail::Catch caught;
@@ -494,6 +537,27 @@ class Node {
     char* json = nullptr;
     if (strait_node_info(raw_.get(), &json, caught.out()) != STRAIT_OK) return caught.error();
     return detail::take_text(json);
+  }
+  // By which ways each NIC reaches each kind of memory, every one tried now; JSON. See strait_node_reach.
+  [[nodiscard]] Result<std::string> reach(bool every_device = false) {
+    detail::Catch caught;
+    char* json = nullptr;
+    const std::uint32_t flags = every_device ? std::uint32_t{STRAIT_REACH_EVERY_DEVICE} : 0u;
+    if (strait_node_reach(raw_.get(), flags, &json, caught.out()) != STRAIT_OK) return caught.error();
+    return detail::take_text(json);
+  }
+  // Which way bytes would take, and why not another: explain("gaudi:0", "cuda:0@10.0.0.7:7471"). A table for people, or
+  // JSON.
+  [[nodiscard]] Result<std::string> explain(const std::string& from, const std::string& to,
+                                            ExplainOptions options = {}) {
+    detail::Catch caught;
+    char* text = nullptr;
+    const std::uint32_t flags = (options.json ? 0u : std::uint32_t{STRAIT_EXPLAIN_TEXT}) |
+                                (options.zero_copy ? std::uint32_t{STRAIT_EXPLAIN_ZERO_COPY} : 0u);
+    if (strait_explain(raw_.get(), from.c_str(), to.c_str(), flags, options.deadline.count(), &text, caught.out()) !=
+        STRAIT_OK)
+      return caught.error();
+    return detail::take_text(text);
   }
   std::int32_t poll() { return strait_node_poll(raw_.get()); }
   [[nodiscard]] strait_node* raw() const { return raw_.get(); }

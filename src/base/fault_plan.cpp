@@ -27,7 +27,7 @@ double fraction(std::uint64_t bits) {
 Error wrong(std::string_view part, std::string_view why) {
   return with_remedy(fail(Code::invalid, "\"{}\" is no fault: {}", part, why),
                      "write for example drop=2%,dup=1%,reorder=1%,delay=1%:500us,corrupt=0.1%,rnr=5%,error=1%:0x13,"
-                     "down=1s..2s,stall=1s..2s,overrun=1000,seed=7");
+                     "down=1s..2s,stall=1s..2s,overrun=1000,gone=50,seed=7");
 }
 
 // "2%", "0.5%", "0.02"
@@ -112,6 +112,10 @@ Status parse_part(std::string_view part, FaultPlan& plan) {
     STRAIT_TRY(plan.overrun, parse_count(part, value));
     return {};
   }
+  if (name == "gone") {
+    STRAIT_TRY(plan.gone, parse_count(part, value));
+    return {};
+  }
   return wrong(part, "there is none of that name");
 }
 
@@ -153,6 +157,7 @@ std::string FaultPlan::text() const {
   if (down_until_ns != 0) out += fmt::format("down={}ns..{}ns,", down_from_ns, down_until_ns);
   if (stall_until_ns != 0) out += fmt::format("stall={}ns..{}ns,", stall_from_ns, stall_until_ns);
   if (overrun != 0) out += fmt::format("overrun={},", overrun);
+  if (gone != 0) out += fmt::format("gone={},", gone);
   return out + fmt::format("seed={}", seed);
 }
 

@@ -2,7 +2,7 @@
 // FaultPlan: what a software device does wrong on purpose, as a text and as decisions.
 //
 //   drop=2%,dup=1%,reorder=1%,delay=1%:500us,corrupt=0.1%,rnr=5%,error=0.01%:0x13,down=1s..2s,stall=1s..1.2s,
-//   overrun=1000,seed=7
+//   overrun=1000,gone=50,seed=7
 //
 // Pure: what happens to message n of a flow depends on the seed, the flow and n alone, so that a failing run can be run
 // again and its decisions printed without running it.
@@ -36,6 +36,7 @@ struct FaultPlan {
   std::int64_t down_from_ns = 0, down_until_ns = 0;
   std::int64_t stall_from_ns = 0, stall_until_ns = 0;
   std::uint64_t overrun = 0;  // the n-th completion finds its queue full; 0: never
+  std::uint64_t gone = 0;     // the device is removed when it is to begin its n-th work request; 0: never
 
   // Code::invalid names the part that is wrong, and what it could be.
   [[nodiscard]] static Result<FaultPlan> parse(std::string_view text);

@@ -11,13 +11,14 @@ namespace {
 TEST(FaultPlan, ReadsEveryFaultAndWritesItBack) {
   const char* const text =
       "drop=2%,dup=1%,reorder=0.5%,delay=1%:2ms,corrupt=0.1%,rnr=5%,error=0.01%:0x13,down=1s..2s,stall=10ms..20ms,"
-      "overrun=1000,seed=0x2a";
+      "overrun=1000,gone=50,seed=0x2a";
   const FaultPlan plan = FaultPlan::parse(text).value();
   EXPECT_DOUBLE_EQ(plan.drop, 0.02);
   EXPECT_DOUBLE_EQ(plan.reorder, 0.005);
   EXPECT_EQ(plan.delay_ns, 2'000'000);
   EXPECT_EQ(plan.error_syndrome, 0x13);
   EXPECT_EQ(plan.overrun, 1000u);
+  EXPECT_EQ(plan.gone, 50u);
   EXPECT_EQ(plan.seed, 42u);
   EXPECT_TRUE(plan.down(1'500'000'000));
   EXPECT_FALSE(plan.down(2'000'000'000));
@@ -29,7 +30,7 @@ TEST(FaultPlan, ReadsEveryFaultAndWritesItBack) {
 TEST(FaultPlan, SaysWhichPartIsWrong) {
   for (const char* const text :
        {"drop", "drop=", "drop=-1%", "drop=101%", "drop=nan", "drop=2%x", "loss=1%", "delay=1%:soon", "error=1%:0x100",
-        "error=1%:0", "down=1s", "down=2s..1s", "seed=x", "overrun=-1"}) {
+        "error=1%:0", "down=1s", "down=2s..1s", "seed=x", "overrun=-1", "gone=soon"}) {
     const auto plan = FaultPlan::parse(text);
     ASSERT_FALSE(plan) << text;
     EXPECT_NE(plan.error().text.find(std::string("\"") + text + "\""), std::string::npos) << plan.error().text;

@@ -21,7 +21,9 @@ constexpr std::array kTable = {
               "NICs to open, separated by commas: soft, soft:2 for two of them, verbs:rxe0 for that RDMA device "
               "(verbs:rxe0/3 with the GID of index 3), none.",
               nullptr},
-    OptionRow{"accelerators", "soft:1", text, "Accelerators to open: soft:N for N software accelerators, none.",
+    OptionRow{"accelerators", "soft:1,auto", text,
+              "Accelerators to open, separated by commas: soft:N for N software accelerators; cuda, rocm, gaudi: that "
+              "vendor's, or an error; auto: every vendor's whose driver is there; none.",
               nullptr},
     OptionRow{"accelerator_memory", "256M", bytes, "Memory of each software accelerator.", nullptr, false, 4096,
               std::int64_t{1} << 40},
@@ -33,10 +35,43 @@ constexpr std::array kTable = {
               nullptr},
     OptionRow{"allow_staging", "0", flag, "Copy through host memory when a NIC cannot reach the memory itself.",
               nullptr},
+    OptionRow{
+        "staging_piece", "4M", bytes,
+        "What copies through host memory are cut into, so that one piece is on the wire while the next is copied.",
+        nullptr, false, 4096, std::int64_t{1} << 30},
+    OptionRow{
+        "reach", "auto", choice,
+        "How NICs reach accelerators' memory: by dma-buf, by its address through a peer-memory client (peermem) or "
+        "nvidia_p2p pages (p2p), by a copy through host memory (staged), or by the best there is.",
+        "auto|dmabuf|peermem|p2p|staged"},
+    OptionRow{"cache_entries", "65536", integer,
+              "Registrations that are remembered; the least recently used goes first. 0: none.", nullptr, false, 0,
+              std::int64_t{1} << 26},
+    OptionRow{"cache_bytes", "1024G", bytes, "Memory that remembered registrations cover, together.", nullptr, false,
+              0},
+    OptionRow{"cache_fds", "512", integer,
+              "File descriptors that memory allocated as networked keeps open, so that sharing it exports nothing; "
+              "others are closed "
+              "as soon as a NIC has registered the memory.",
+              nullptr, false, 0, 1 << 20},
+    OptionRow{"cache_dead_bytes", "16G", bytes,
+              "Memory that was freed or unmapped while operations under way still use it: beyond that much nothing new "
+              "is registered.",
+              nullptr, false, 0},
+    OptionRow{"cache_refusals", "1s", duration, "How long a NIC's refusal to register something is remembered.",
+              nullptr, false, 0},
+    OptionRow{"monitor", "none", choice,
+              "How changes of host memory are noticed, so that its registrations can be remembered: not at all, or by "
+              "userfaultfd.",
+              "none|userfaultfd"},
     OptionRow{"carrier", "auto", choice,
               "How the bytes of the software NIC reach a peer: by shared memory on one host (grant), as RoCEv2 packets "
               "(roce), or by whichever works.",
               "auto|grant|roce"},
+    OptionRow{"grant", "auto", choice,
+              "How operations reach the memory of a peer on this host: by a mapping of it (map), by the kernel's copy "
+              "between processes (copy), only through the owner's NIC (ring), or by the best there is.",
+              "auto|map|copy|ring"},
     OptionRow{"roce_address", "auto", text,
               "Address the software NIC's packets come from; auto: the one of `listen`, on loopback one of its own.",
               nullptr},
@@ -54,8 +89,20 @@ constexpr std::array kTable = {
         nullptr},
     OptionRow{"strict_report", "", text, "File that also gets the findings of `strict`, one JSON object a line.",
               nullptr},
+    OptionRow{"background", "0", flag,
+              "Under `strait run`: a thread drives the software NIC all the time, not the program's own calls. For "
+              "programs that wait by looking at memory.",
+              nullptr},
     OptionRow{"faults", "", text,
               "What the software NIC does wrong on purpose, for example drop=2%,dup=1%,reorder=1%,seed=7.", nullptr},
+    OptionRow{"peer_memory", "none", text,
+              "Ways of the software NIC to device memory by its plain address, separated by commas: the peer-memory "
+              "clients nvidia (or nvidia_persistent) and amd, and p2p for nvidia_p2p pages; none.",
+              nullptr},
+    OptionRow{"kernel_faults", "", text,
+              "What the software machine's kernel does wrong with device memory on purpose, for example "
+              "attach=524,map=EPERM@2,invalidate@64K.",
+              nullptr},
     OptionRow{
         "cross_memory", "auto", choice,
         "Let the owner's engine copy large payloads with one system call (process_vm_readv) instead of through the "
@@ -74,6 +121,8 @@ constexpr std::array kTable = {
     OptionRow{"ticket_lifetime", "1h", duration, "How long a ticket is good after it was made.", nullptr, false, 1},
     OptionRow{"spin", "20us", duration, "How long progress polls before it sleeps.", nullptr},
     OptionRow{"log", "warn", choice, "Messages up to this level reach the log sink.", "error|warn|info|debug"},
+    OptionRow{"sysfs", "/sys", text, "Folder that stands for /sys when distances are looked up: a recorded machine.",
+              nullptr},
     OptionRow{"plugins", "", text, "Paths of provider plug-ins to load, separated by colons.", nullptr},
 };
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "STRAIT_";
 constexpr std::string_view kRunPrefix = "STRAIT_HOST_";  // how `strait run` speaks to what it starts; no options
+constexpr std::string_view kRunAccelerators = "STRAIT_SOFT_ACCELERATORS=";  // likewise
 
 char upper(char c) {
   return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
@@ -131,7 +132,7 @@ Result<Options> Options::read(std::span<const Pair> caller, std::span<const char
 
   for (const char* entry : environment) {
     const std::string_view line = entry == nullptr ? "" : entry;
-    if (!line.starts_with(kPrefix) || line.starts_with(kRunPrefix)) continue;
+    if (!line.starts_with(kPrefix) || line.starts_with(kRunPrefix) || line.starts_with(kRunAccelerators)) continue;
     const std::size_t equals = line.find('=');
     if (equals == std::string_view::npos) continue;
     const std::string_view name = line.substr(0, equals);

@@ -74,7 +74,10 @@ TEST(Options, UnknownVariableIsAWarningWithTheNearestName) {
 }
 
 TEST(Options, WhatStraitRunTellsItsProgramsIsNoOption) {
-  EXPECT_TRUE(read({}, {"STRAIT_HOST_ROOT=/tmp/x", "STRAIT_HOST_DEVICES=x.so"}).value().warnings().empty());
+  EXPECT_TRUE(read({}, {"STRAIT_HOST_ROOT=/tmp/x", "STRAIT_HOST_DEVICES=x.so", "STRAIT_SOFT_ACCELERATORS=cuda:1"})
+                  .value()
+                  .warnings()
+                  .empty());
 }
 
 TEST(Options, UnknownCallerNameIsRefusedWithTheNearestName) {

@@ -19,6 +19,18 @@ std::string size_text(std::uint64_t bytes) {
   return fmt::format("{:.1f} {}", static_cast<double>(bytes) / static_cast<double>(scale), kUnits[unit]);
 }
 
+const char* sort_name(std::uint32_t sort) {
+  switch (sort) {
+    case STRAIT_SORT_HOST: return "host memory";
+    case STRAIT_SORT_PINNED_HOST: return "pinned host memory";
+    case STRAIT_SORT_DEVICE: return "device memory";
+    case STRAIT_SORT_MANAGED: return "managed memory";
+    case STRAIT_SORT_POOL: return "pool memory";
+    case STRAIT_SORT_VMM: return "mapped handles (VMM)";
+    default: return "memory";
+  }
+}
+
 std::string describe(const Claim& claim) {
   std::string text =
       fmt::format("{} {:#x} + {}", claim.device->name, claim.asked.address, size_text(claim.asked.length_bytes));

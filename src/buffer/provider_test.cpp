@@ -55,7 +55,7 @@ Odd g_odd;
 
 strait_provider_ops odd_ops() {
   strait_provider_ops ops{};
-  ops.abi_version = STRAIT_PLUGIN_ABI;
+  ops.abi_version = STRAIT_PROVIDER_ABI;
   ops.struct_size = sizeof ops;
   ops.kind = "odd";
   ops.open = [](const char*, strait_provider** out, strait_plugin_error* error) -> std::int32_t {
@@ -85,8 +85,8 @@ strait_provider_ops odd_ops() {
 TEST(OddPlugin, WrongStructsAreRefused) {
   EXPECT_EQ(use_plugin(nullptr).error().code, Code::invalid);
   strait_provider_ops ops = odd_ops();
-  ops.abi_version = 2;
-  EXPECT_NE(use_plugin(&ops).error().text.find("speaks plug-in version 2, this library 1"), std::string::npos);
+  ops.abi_version = 1;
+  EXPECT_NE(use_plugin(&ops).error().text.find("speaks provider version 1, this library 2"), std::string::npos);
   ops = odd_ops();
   ops.struct_size = 16;
   EXPECT_NE(use_plugin(&ops).error().text.find("a struct of 16 bytes"), std::string::npos);
@@ -143,7 +143,9 @@ TEST(OddPlugin, MissingFunctionsAreUnsupportedAndImpossibleClaimsIgnored) {
     EXPECT_EQ(provider->export_fd({1, 1}).error().code, Code::unsupported);
     EXPECT_EQ(provider->export_pages({1, 1}).error().code, Code::unsupported);
     EXPECT_EQ(provider->counters(), "");
-    g_odd.claim = {0x1000, 0x1000, 1, 0, 0};
+    g_odd.claim.base = 0x1000;
+    g_odd.claim.length_bytes = 0x1000;
+    g_odd.claim.identity = 1;
     EXPECT_TRUE(provider->classify(0x1fff));
     EXPECT_FALSE(provider->classify(0x2000)) << "it claims an address its range does not hold";
     g_odd.claim.device = 1;

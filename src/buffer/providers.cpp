@@ -17,14 +17,33 @@ Status check_range(Range range) {
 }
 
 Result<Claim> claim_of(Provider& provider, const strait_claim& raw, Range asked) {
-  const Range whole{raw.base, raw.length_bytes};
+  Range whole{raw.base, raw.length_bytes};
+  std::uint64_t identity = raw.identity;
+  if (raw.sort == STRAIT_SORT_VMM) {
+    // The claim is one mapping; a framework's buffer runs over many.
+    if (const auto range = provider.range_of(asked.address)) {
+      whole = {range->base, range->length_bytes};
+      identity = range->identity;
+    }
+  }
   if (asked.end() > whole.end()) {
     return fail(Code::invalid, "the range ends {} bytes past the allocation of {} at {:#x} ({})",
                 asked.end() - whole.end(), size_text(whole.length_bytes), whole.address,
                 provider.devices()[raw.device].name);
   }
-  return Claim{&provider, &provider.devices()[raw.device], raw.device, asked, whole, raw.identity, raw.capabilities,
-               true};
+  Claim claim;
+  claim.provider = &provider;
+  claim.device = &provider.devices()[raw.device];
+  claim.device_index = raw.device;
+  claim.asked = asked;
+  claim.whole = whole;
+  claim.identity = identity;
+  claim.capabilities = raw.capabilities;
+  claim.sort = raw.sort;
+  claim.ipc_ways = raw.ipc_ways;
+  claim.block_identity = raw.block_identity;
+  if (raw.cpu_address != 0) claim.cpu_address = raw.cpu_address + (asked.address - raw.base);
+  return claim;
 }
 
 }  // namespace
@@ -34,7 +53,14 @@ Result<std::unique_ptr<Providers>> Providers::open(std::vector<Plugin> plugins) 
   STRAIT_TRY(Plugin host, use_plugin(host_provider_ops()));
   plugins.insert(plugins.begin(), std::move(host));
   for (Plugin& plugin : plugins) {
-    STRAIT_TRY(auto provider, Provider::open(std::move(plugin)));
+    const bool optional = plugin.optional;
+    const std::string kind = plugin.ops->kind;
+    auto opened = Provider::open(std::move(plugin));
+    if (!opened && optional && opened.error().code == Code::unsupported) {
+      all->absent_.push_back({kind, opened.error().text});
+      continue;
+    }
+    STRAIT_TRY(auto provider, std::move(opened));
     for (const Device& device : provider->devices()) {
       for (const Device* other : all->devices()) {
         if (other->name == device.name)
@@ -59,7 +85,13 @@ Result<Claim> Providers::classify(Range range) const {
   // Host is last: its answer costs system calls, an accelerator's a look into a table.
   for (std::size_t i = 1; i <= providers_.size(); ++i) {
     Provider& provider = *providers_[i % providers_.size()];
-    if (const auto claim = provider.classify(range.address)) return claim_of(provider, *claim, range);
+    const auto claim = provider.classify(range.address);
+    if (!claim) continue;
+    if (claim->sort != STRAIT_SORT_PINNED_HOST) return claim_of(provider, *claim, range);
+    // Host memory that a runtime knows is host memory all the same: where it lies, the kernel says.
+    STRAIT_TRY(Claim pinned, classify_host(range));
+    pinned.sort = STRAIT_SORT_PINNED_HOST;
+    return pinned;
   }
   return classify_host(range);
 }
@@ -79,8 +111,20 @@ Result<Claim> Providers::classify_host(Range range) const {
              whence),
         "Device memory that was freed, of another Node, or of a vendor whose provider is not loaded looks so.");
   }
+  return host_claim(range, access.kind == Kind::read_write);
+}
+
+Claim Providers::host_claim(Range range, bool writable) const {
   Provider& host = *providers_.front();
-  return Claim{&host, &host.devices().front(), 0, range, range, 0, kHostCapabilities, access.kind == Kind::read_write};
+  Claim claim;
+  claim.provider = &host;
+  claim.device = &host.devices().front();
+  claim.asked = claim.whole = range;
+  claim.capabilities = kHostCapabilities;
+  claim.writable = writable;
+  claim.sort = STRAIT_SORT_HOST;
+  claim.cpu_address = range.address;
+  return claim;
 }
 
 Result<Memory> Providers::allocate(std::string_view device, std::uint64_t length_bytes) {

@@ -33,6 +33,9 @@ class Providers {
   [[nodiscard]] Result<Claim> classify(const void* address, std::uint64_t length_bytes) const;
   [[nodiscard]] Result<Claim> classify(Range range) const;
 
+  // The answer for ordinary memory of this process, when the caller knows that it is: nobody is asked.
+  [[nodiscard]] Claim host_claim(Range range, bool writable = true) const;
+
   // `device`: a name of devices(), "" is "host". The Memory must be gone before the Providers.
   [[nodiscard]] Result<Memory> allocate(std::string_view device, std::uint64_t length_bytes);
 
@@ -43,6 +46,12 @@ class Providers {
   // Host first, then in the order of opening.
   [[nodiscard]] std::vector<const Device*> devices() const;
   [[nodiscard]] const std::vector<std::unique_ptr<Provider>>& providers() const { return providers_; }
+  // Optional ones that are not on this machine.
+  struct Absent {
+    std::string kind;
+    std::string because;
+  };
+  [[nodiscard]] const std::vector<Absent>& absent() const { return absent_; }
 
  private:
   explicit Providers(sys::AddressSpace space) : space_(std::move(space)) {}
@@ -50,6 +59,7 @@ class Providers {
 
   sys::AddressSpace space_;
   std::vector<std::unique_ptr<Provider>> providers_;  // [0] is host
+  std::vector<Absent> absent_;
 };
 
 }  // namespace strait::buffer

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace strait::exports {
@@ -17,12 +18,29 @@ struct NicAbilities {
   bool wants_pages = false;     // its driver takes no dma-buf: the memfd behind one goes along
   bool peer_memory = false;     // a peer-memory client answers for device addresses given as plain addresses
   bool p2p_pages = false;       // nvidia_p2p pages
+  bool follows_pages = false;   // reads host memory through the process's page tables: it may move between accesses
+  bool plain_unknown = false;   // whether either answers only a registration tells: tried when it is asked for by name
   std::uint64_t max_bytes = 0;  // longest registration; 0: no limit
 };
 
-struct Policy {
-  bool allow_staging = false;  // option allow_staging
-};
+// Option reach: one way by name, or the best there is.
+enum class Reach { automatic, dmabuf, peer_memory, p2p_pages, staged };
+[[nodiscard]] constexpr const char* reach_name(Reach reach) {
+  switch (reach) {
+    case Reach::automatic: return "auto";
+    case Reach::dmabuf: return "dmabuf";
+    case Reach::peer_memory: return "peermem";
+    case Reach::p2p_pages: return "p2p";
+    case Reach::staged: return "staged";
+  }
+  return "unknown";
+}
+[[nodiscard]] constexpr Reach parse_reach(std::string_view text) {
+  for (const Reach each : {Reach::dmabuf, Reach::peer_memory, Reach::p2p_pages, Reach::staged}) {
+    if (text == reach_name(each)) return each;
+  }
+  return Reach::automatic;
+}
 
 // In the order they are tried: from no work at all to a copy of every byte.
 enum class Way { host_pages, dmabuf, peer_memory, p2p_pages, staged };
@@ -37,6 +55,36 @@ enum class Way { host_pages, dmabuf, peer_memory, p2p_pages, staged };
   }
   return "unknown";
 }
+
+// What ends a NIC's use of the memory, beside its own deregistration.
+enum class Lifetime {
+  process,        // host pages: pinned, they stay
+  reference,      // a dma-buf holds the memory whatever is freed; before a move the NIC is told (move_notify)
+  invalidate,     // a peer-memory client's upcall when the memory is freed
+  free_callback,  // nvidia_p2p's callback when the memory is freed
+  copied,         // staged: the NIC never sees it
+};
+[[nodiscard]] constexpr Lifetime lifetime_of(Way way) {
+  switch (way) {
+    case Way::host_pages: return Lifetime::process;
+    case Way::dmabuf: return Lifetime::reference;
+    case Way::peer_memory: return Lifetime::invalidate;
+    case Way::p2p_pages: return Lifetime::free_callback;
+    case Way::staged: return Lifetime::copied;
+  }
+  return Lifetime::copied;
+}
+[[nodiscard]] constexpr const char* lifetime_text(Lifetime lifetime) {
+  switch (lifetime) {
+    case Lifetime::process: return "pinned until it is deregistered";
+    case Lifetime::reference: return "a reference holds the memory; the NIC is told before a move";
+    case Lifetime::invalidate: return "until the memory is freed: an upcall then ends the registration";
+    case Lifetime::free_callback: return "until the memory is freed: a callback then ends the registration";
+    case Lifetime::copied: return "the NIC sees a copy only";
+  }
+  return "unknown";
+}
+
 [[nodiscard]] constexpr bool zero_copy(Way way) {
   return way != Way::staged;
 }
@@ -45,6 +93,12 @@ enum class Way { host_pages, dmabuf, peer_memory, p2p_pages, staged };
 struct Rejected {
   Way way;
   std::string reason;
+};
+
+struct Policy {
+  bool allow_staging = false;  // option allow_staging; reach=staged allows it too
+  Reach reach = Reach::automatic;
+  std::vector<Rejected> refused{};  // what a NIC would not register so, and what it said
 };
 
 }  // namespace strait::exports

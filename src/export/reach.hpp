@@ -16,10 +16,12 @@ namespace strait::exports {
 
 struct Exported {
   Way way = Way::host_pages;
-  buffer::Range range;             // what the NIC is to register, the caller's own bytes
-  ExportedFd fd;                   // valid for Way::dmabuf only
-  ExportedFd pages;                // the memfd behind a dma-buf, when the NIC wants it and there is one
-  std::string text;                // "dma-buf fd 7 at offset 0, made by soft"
+  buffer::Range range;  // what the NIC is to register, the caller's own bytes
+  ExportedFd fd;        // valid for Way::dmabuf only
+  ExportedFd pages;     // the memfd behind a dma-buf, when the NIC wants it and there is one
+  // Of whoever made `fd`, for a NIC in software when the descriptor cannot be mapped; null where there is none.
+  const strait_memory_port* port = nullptr;
+  std::string text;                // "dma-buf at offset 0, made by soft"
   std::vector<Rejected> rejected;  // in the order of Way
 };
 
@@ -29,5 +31,12 @@ struct Exported {
 // failure.
 [[nodiscard]] Result<Exported> make_reachable(const buffer::Claim& claim, buffer::Range range, const NicAbilities& nic,
                                               const Policy& policy);
+
+// Whether memory of this device can have nvidia_p2p pages at all.
+[[nodiscard]] bool has_p2p_pages(const buffer::Device& device);
+
+// By exactly this way, whatever others there are: for who tries them all. Code::unsupported: its reason alone.
+[[nodiscard]] Result<Exported> reach_by(const buffer::Claim& claim, buffer::Range range, const NicAbilities& nic,
+                                        Way way);
 
 }  // namespace strait::exports

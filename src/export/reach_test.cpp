@@ -109,7 +109,8 @@ TEST_F(ReachTest, NothingIsStagedSilently) {
   EXPECT_NE(refused.error().text.find("cannot reach soft:0 memory from strait0"), std::string::npos);
   EXPECT_NE(refused.error().text.find("dma-buf: soft:0 cannot export its memory"), std::string::npos)
       << refused.error().text;
-  EXPECT_NE(refused.error().text.find("peer-memory client: not on this NIC"), std::string::npos);
+  EXPECT_NE(refused.error().text.find("peer-memory client: no peer-memory client is known to strait0"),
+            std::string::npos);
   EXPECT_NE(refused.error().remedy.find("STRAIT_ALLOW_STAGING=1"), std::string::npos);
 
   const auto staged = make_reachable(claim_, claim_.asked, kNic, kStaging);
@@ -171,6 +172,48 @@ TEST_F(ReachTest, OutOfDescriptorsIsSaidAndLeavesNothing) {
   EXPECT_EQ(refused.error().code, Code::limit);
   EXPECT_NE(refused.error().remedy.find("ulimit -n"), std::string::npos);
   EXPECT_TRUE(counted("live_fds=0"));
+}
+
+// One way at a time: either it is made, or its own reason is the whole answer.
+TEST_F(ReachTest, ByExactlyOneWay) {
+  open("export=1");
+  NicAbilities nic = kNic;
+  const auto why_not = [&](Way way) {
+    const auto reached = reach_by(claim_, claim_.asked, nic, way);
+    return reached ? std::string("reached") : reached.error().text;
+  };
+  EXPECT_EQ(why_not(Way::host_pages), "soft:0 is not host memory");
+  EXPECT_EQ(why_not(Way::dmabuf), "reached");
+  EXPECT_EQ(why_not(Way::peer_memory), "no peer-memory client is known to strait0");
+  EXPECT_EQ(why_not(Way::p2p_pages), "not on this NIC");
+  EXPECT_EQ(why_not(Way::staged), "reached");
+  nic.plain_unknown = true;  // asked for by name: it is tried
+  EXPECT_EQ(why_not(Way::peer_memory), "reached");
+  EXPECT_EQ(why_not(Way::p2p_pages), "reached");
+  nic.imports_fds = nic.host_pages = false;
+  EXPECT_EQ(why_not(Way::dmabuf), "strait0 registers no memory by file descriptor");
+  EXPECT_EQ(why_not(Way::staged), "strait0 could not register the bounce buffer either");
+  EXPECT_EQ(reach_by(claim_, {claim_.asked.address, claim_.asked.length_bytes + 1}, nic, Way::dmabuf).error().code,
+            Code::invalid);
+  EXPECT_TRUE(counted("live_fds=0"));
+}
+
+TEST_F(ReachTest, ManagedMemoryIsForNicsThatFollowItsPages) {
+  open("export=1");
+  claim_.sort = STRAIT_SORT_MANAGED;
+  claim_.capabilities = STRAIT_CAN_COPY | STRAIT_CPU_ACCESSIBLE;
+  NicAbilities nic = kNic;
+  nic.follows_pages = true;
+  const auto followed = make_reachable(claim_, claim_.asked, nic, kStrict);
+  ASSERT_TRUE(followed);
+  EXPECT_EQ(followed->way, Way::host_pages);
+  nic.follows_pages = false;
+  const auto pinned = make_reachable(claim_, claim_.asked, nic, kStaging);
+  ASSERT_TRUE(pinned) << pinned.error().text;
+  EXPECT_EQ(pinned->way, Way::staged);
+  EXPECT_EQ(reason(pinned->rejected, Way::host_pages), "managed memory of soft:0 migrates, and strait0 pins pages");
+  EXPECT_EQ(reason(pinned->rejected, Way::dmabuf), "managed memory of soft:0 migrates and is never exported");
+  EXPECT_EQ(make_reachable(claim_, claim_.asked, nic, kStrict).error().code, Code::unsupported);
 }
 
 }  // namespace

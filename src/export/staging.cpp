@@ -30,6 +30,8 @@ Staging::Staging(Staging&& other) noexcept
       bounce_(std::move(other.bounce_)),
       pending_ticket_(other.pending_ticket_),
       pending_(std::exchange(other.pending_, false)),
+      failed_ticket_(other.failed_ticket_),
+      failed_(other.failed_),
       bytes_copied_(other.bytes_copied_) {}
 
 Staging::~Staging() {
@@ -53,10 +55,33 @@ Status Staging::run(std::uint64_t to, std::uint64_t from, std::uint64_t length_b
   return {};
 }
 
+Result<std::uint64_t> Staging::start_fill(std::uint64_t offset, std::uint64_t length_bytes, sys::Deadline deadline) {
+  STRAIT_CHECK(check(offset, length_bytes));
+  if (pending_) STRAIT_CHECK(settle(deadline));
+  STRAIT_TRY(pending_ticket_,
+             provider_->start_copy(bounce_.range().address + offset, range_.address + offset, length_bytes));
+  pending_ = true;
+  return pending_ticket_;
+}
+
+Status Staging::finish_fill(std::uint64_t ticket, std::uint64_t length_bytes, sys::Deadline deadline) {
+  if (pending_ && pending_ticket_ == ticket) {
+    STRAIT_CHECK(settle(deadline));
+  } else if (failed_ && failed_ticket_ == ticket) {
+    return fail(Code::device, "the copy of {} bytes into the bounce buffer failed", length_bytes);
+  }
+  bytes_copied_ += length_bytes;
+  return {};
+}
+
 // Only a copy that is still going on stays pending; one that failed is over.
 Status Staging::settle(sys::Deadline deadline) {
   Status done = provider_->wait_copy(pending_ticket_, deadline);
   pending_ = !done && done.error().code == Code::timeout;
+  if (!done && !pending_) {
+    failed_ = true;
+    failed_ticket_ = pending_ticket_;
+  }
   return done;
 }
 

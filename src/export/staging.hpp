@@ -32,6 +32,10 @@ class Staging {
 
   // Before the NIC reads: device memory to bounce buffer.
   [[nodiscard]] Status fill(std::uint64_t offset, std::uint64_t length_bytes, sys::Deadline deadline);
+  // The same in two steps, so that something else is done meanwhile; one at a time.
+  [[nodiscard]] Result<std::uint64_t> start_fill(std::uint64_t offset, std::uint64_t length_bytes,
+                                                 sys::Deadline deadline);
+  [[nodiscard]] Status finish_fill(std::uint64_t ticket, std::uint64_t length_bytes, sys::Deadline deadline);
   // After the NIC wrote: bounce buffer to device memory.
   [[nodiscard]] Status drain(std::uint64_t offset, std::uint64_t length_bytes, sys::Deadline deadline);
   [[nodiscard]] std::uint64_t bytes_copied() const { return bytes_copied_; }
@@ -48,6 +52,8 @@ class Staging {
   buffer::Memory bounce_;
   std::uint64_t pending_ticket_ = 0;
   bool pending_ = false;
+  std::uint64_t failed_ticket_ = 0;  // one that failed while somebody else waited for it
+  bool failed_ = false;
   std::uint64_t bytes_copied_ = 0;
 };
 

@@ -1,132 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "keys/cache.hpp"
 
-#include <algorithm>
-#include <map>
-#include <mutex>
-#include <set>
-#include <vector>
-
-#include "keys/index.hpp"
-#include "keys/slab.hpp"
+#include "keys/state.hpp"
+#include "sys/clock.hpp"
 
 namespace strait::keys {
-struct Cache::State {
-  Register register_memory;
-  Deregister deregister_memory;
-  CacheLimits limits;
+namespace {
 
-  mutable std::mutex mutex;
-  Index index;
-  Slab slab;
-  std::multimap<std::uint64_t, std::uint32_t> order;  // by base; only misses and invalidation look here
-  // Idle entries, oldest first. A hit does not touch it: the tick may lag behind the entry's own until eviction meets
-  // it.
-  std::set<std::pair<std::uint64_t, std::uint32_t>> oldest;
-  std::uint64_t tick = 0;
-  std::uint64_t invalidations = 0;
-  CacheStats stats;
+bool cacheable(const Allocation& a) {
+  return a.identity != 0 || a.stable;
+}
 
-  Entry& at(std::uint32_t i) const { return slab.entry(i); }
+// A refusal that will be the same the next time: not one for want of something, nor of a deadline.
+bool lasting(Code code) {
+  return code == Code::invalid || code == Code::unsupported || code == Code::denied || code == Code::system;
+}
 
-  std::uint32_t find_locked(const Allocation& allocation, std::uint32_t access, std::size_t* lines = nullptr) const {
-    return index.find(
-        Index::hash_of(allocation.base, access),
-        [&](std::uint32_t i) { return at(i).base == allocation.base && at(i).access == access; }, lines);
-  }
+Error too_many_dead(const CacheStats& stats, std::uint64_t bound) {
+  return with_remedy(fail(Code::limit,
+                          "{} bytes of {} allocations that no longer exist are still registered, because operations "
+                          "under way use them; the bound is {} bytes",
+                          stats.dead_bytes, stats.dead_entries, bound),
+                     "wait for or flush those operations, or raise the option cache_dead_bytes");
+}
 
-  [[nodiscard]] Lease lend_locked(Cache* cache, std::uint32_t i) {
-    Entry& entry = at(i);
-    ++entry.leases;
-    ++stats.leases;
-    entry.last_use = ++tick;
-    return Lease(cache, i, entry.lkey, entry.rkey);
-  }
-
-  [[nodiscard]] std::uint32_t add_locked(const Allocation& allocation, std::uint32_t access, Registration made) {
-    const std::uint32_t i = slab.take();
-    at(i) = Entry{
-        allocation.base, allocation.length_bytes, allocation.identity, 0, 0, made.lkey, made.rkey, access, 0, false};
-    slab.keep(i) = std::move(made.keep);
-    return i;
-  }
-
-  [[nodiscard]] Registration take_locked(std::uint32_t i) {
-    Registration taken{at(i).lkey, at(i).rkey, std::move(slab.keep(i))};
-    slab.give_back(i);
-    return taken;
-  }
-
-  void publish_locked(std::uint32_t i) {
-    Entry& entry = at(i);
-    entry.findable = true;
-    index.insert(Index::hash_of(entry.base, entry.access), i);
-    order.emplace(entry.base, i);
-    stats.bytes += entry.length_bytes;
-  }
-
-  // Nobody finds it any more. If nobody holds it either, it goes to `out` to be deregistered without the lock.
-  void forget_locked(std::uint32_t i, std::vector<Registration>& out) {
-    Entry& entry = at(i);
-    entry.findable = false;
-    index.remove(Index::hash_of(entry.base, entry.access), i);
-    auto [first, last] = order.equal_range(entry.base);
-    order.erase(std::find_if(first, last, [&](const auto& each) { return each.second == i; }));
-    stats.bytes -= entry.length_bytes;
-    if (entry.queued_at != 0) oldest.erase({std::exchange(entry.queued_at, 0), i});
-    if (entry.leases == 0) out.push_back(take_locked(i));
-  }
-
-  // Findable entries either name the same range or are disjoint (acquire sees to that), so of those that begin before
-  // `address` only the nearest can reach it.
-  template <class Doomed>
-  std::size_t forget_range_locked(std::uint64_t address, std::uint64_t length, Doomed doomed,
-                                  std::vector<Registration>& out) {
-    const std::uint64_t end = length > UINT64_MAX - address ? UINT64_MAX : address + length;
-    auto each = order.lower_bound(address);
-    if (each != order.begin()) each = order.lower_bound(std::prev(each)->first);
-    std::vector<std::uint32_t> found;
-    for (; each != order.end() && each->first < end; ++each) {
-      const Entry& entry = at(each->second);
-      if (entry.base + entry.length_bytes > address && doomed(entry)) found.push_back(each->second);
-    }
-    for (const std::uint32_t i : found) forget_locked(i, out);
-    return found.size();
-  }
-
-  void queue_locked(std::uint32_t i) {
-    Entry& entry = at(i);
-    if (entry.queued_at != 0) return;
-    entry.queued_at = entry.last_use;
-    oldest.emplace(entry.queued_at, i);
-  }
-
-  // Exactly the least recently used idle entry: what was used since it was queued goes back behind the others.
-  bool evict_one_locked(std::vector<Registration>& out) {
-    while (!oldest.empty()) {
-      const auto [tick_then, i] = *oldest.begin();
-      Entry& entry = at(i);
-      if (entry.leases == 0 && entry.last_use == tick_then) {
-        forget_locked(i, out);
-        ++stats.evicted;
-        return true;
-      }
-      oldest.erase(oldest.begin());
-      entry.queued_at = 0;
-      if (entry.leases == 0) queue_locked(i);  // in use: its last lease queues it again
-    }
-    return false;
-  }
-
-  bool fits_locked(std::uint64_t more_bytes) const {
-    return index.size() + 1 <= limits.entries && more_bytes <= limits.bytes && stats.bytes <= limits.bytes - more_bytes;
-  }
-
-  void deregister(std::vector<Registration>& list) const {
-    for (Registration& each : list) deregister_memory(each);
-    list.clear();
+// Memory that moved: whatever was registered there under another identity is not that memory any more. Ranges of host
+// memory without identity may overlap.
+struct OtherMemory {
+  const Allocation& now;
+  bool operator()(const Entry& e) const {
+    return (e.identity.load(kRelaxed) != 0 || now.identity != 0) &&
+           (e.base.load(kRelaxed) != now.base || e.length_bytes.load(kRelaxed) != now.length_bytes ||
+            e.identity.load(kRelaxed) != now.identity);
   }
 };
+
+Refusals::Key refusal_key(const Allocation& a, std::uint32_t access) {
+  return {a.base, a.length_bytes, a.identity, access};
+}
+
+}  // namespace
 
 Cache::Cache(Register register_memory, Deregister deregister_memory, CacheLimits limits) : state_(new State) {
   state_->register_memory = std::move(register_memory);
@@ -135,142 +48,252 @@ Cache::Cache(Register register_memory, Deregister deregister_memory, CacheLimits
 }
 
 Cache::~Cache() {
+  if (state_->mark.in_child()) {
+    // The parent's registrations, and perhaps a lock that nobody will open: left as they are, where a leak checker
+    // finds them.
+    static std::atomic<State*> graves{nullptr};
+    State* const grave = state_.release();
+    grave->buried = graves.exchange(grave);
+    return;
+  }
   invalidate(0, UINT64_MAX);
 }
 
 Result<Lease> Cache::acquire(const Allocation& allocation, std::uint32_t access) {
   State& s = *state_;
+  const std::uint64_t publications = s.publications.load(std::memory_order_acquire);
+  Entry* e = nullptr;
+  if (!s.mark.in_child()) [[likely]] {
+    detail::LastUse& last = detail::last_use;
+    if (last.cache == s.number && State::matches(*last.entry, allocation, access)) {
+      e = last.entry;
+    } else {
+      e = s.find(allocation, access);
+    }
+    if (e != nullptr) [[likely]] {
+      if (std::atomic<std::uint32_t>* const count = s.take(*e, allocation, access, *this); count != nullptr)
+          [[likely]] {
+        last = {s.number, e};
+        return Lease(this, e, count);
+      }
+      last.cache = 0;  // whatever it was, it is not to be asked first the next time
+    }
+  }
+  return acquire_slowly(allocation, access, publications, e != nullptr);
+}
+
+Result<Lease> Cache::acquire_slowly(const Allocation& allocation, std::uint32_t access, std::uint64_t publications,
+                                    bool look_again) {
+  State& s = *state_;
+  if (s.mark.in_child()) return fail(Code::gone, "the registrations of this process belong to its parent");
   if (allocation.length_bytes == 0 || allocation.length_bytes > UINT64_MAX - allocation.base) {
     return fail(Code::invalid, "an allocation of {} bytes at {:#x} cannot be registered", allocation.length_bytes,
                 allocation.base);
   }
-  const bool cacheable = allocation.identity != 0 || allocation.stable;
-  std::vector<Registration> unused;
-  std::uint64_t invalidations = 0;
-  if (cacheable) {
-    std::unique_lock lock(s.mutex);
-    if (const std::uint32_t i = s.find_locked(allocation, access); i != Index::kNone) {
-      const Entry& entry = s.at(i);
-      if (entry.identity == allocation.identity && entry.length_bytes == allocation.length_bytes) {
-        ++s.stats.hits;
-        return s.lend_locked(this, i);
-      }
-      s.forget_locked(i, unused);
-      ++s.stats.stale;
-    }
-    ++s.stats.misses;
-    invalidations = s.invalidations;
+  if (look_again || s.cautious.load(std::memory_order_acquire)) {
+    Result<Lease> found = before_registering(allocation, access);
+    if (!found || found->valid()) return found;
   }
-  s.deregister(unused);
-
+  const std::uint64_t invalidations = s.invalidations.load(std::memory_order_acquire);
   Result<Registration> made = s.register_memory(allocation, access);
   if (!made && made.error().code == Code::limit) {
     trim();
     made = s.register_memory(allocation, access);
   }
-  std::unique_lock lock(s.mutex);
   if (!made) {
+    const std::lock_guard lock(s.mutex);
+    if (cacheable(allocation)) ++s.stats.misses;
     ++s.stats.failed;
+    if (cacheable(allocation) && s.limits.refusal_ns > 0 && lasting(made.error().code)) {
+      s.refusals.add(refusal_key(allocation, access), made.error(), sys::now_ns() + s.limits.refusal_ns);
+      s.cautious.store(true, std::memory_order_release);
+    }
     return std::move(made).error();
   }
-  Result<Lease> lease = Lease();
-  if (const std::uint32_t i = cacheable ? s.find_locked(allocation, access) : Index::kNone;
-      i != Index::kNone && s.at(i).identity == allocation.identity && s.at(i).length_bytes == allocation.length_bytes) {
-    ++s.stats.discarded;
-    unused.push_back(std::move(*made));
-    lease = s.lend_locked(this, i);
-  } else {
-    // Memory that moved: whatever was registered there under another identity is not that memory any more.
-    if (cacheable) {
-      const auto other = [&](const Entry& e) {
-        return e.base != allocation.base || e.length_bytes != allocation.length_bytes ||
-               e.identity != allocation.identity;
-      };
-      s.stats.stale += s.forget_range_locked(allocation.base, allocation.length_bytes, other, unused);
+  return after_registering(allocation, access, *made, {publications, invalidations});
+}
+
+// A lease, an error, or an invalid lease: go on and register.
+Result<Lease> Cache::before_registering(const Allocation& allocation, std::uint32_t access) {
+  State& s = *state_;
+  reap();
+  const std::lock_guard lock(s.mutex);
+  if (cacheable(allocation)) {
+    if (Entry* const e = s.find_live_locked(allocation, access)) {
+      ++s.stats.hits;
+      return s.lend_locked(this, *e);
     }
-    const std::uint32_t added = s.add_locked(allocation, access, std::move(*made));
-    // An invalidation that ran while the NIC registered may have meant this range: use it once, do not remember it.
-    bool room = cacheable && invalidations == s.invalidations && allocation.length_bytes <= s.limits.bytes;
-    while (room && !s.fits_locked(allocation.length_bytes)) room = s.evict_one_locked(unused);
-    if (room) {
-      s.publish_locked(added);
-    } else {
-      ++s.stats.uncached;
+    if (const Error* const refused = s.refusals.find(refusal_key(allocation, access), sys::now_ns())) {
+      ++s.stats.refused_again;
+      return *refused;
     }
-    lease = s.lend_locked(this, added);
   }
-  lock.unlock();
-  s.deregister(unused);
+  if (s.stats.dead_bytes > s.limits.dead_bytes) {
+    ++s.stats.dead_refused;
+    return too_many_dead(s.stats, s.limits.dead_bytes);
+  }
+  s.cautious.store(!s.refusals.empty() || s.stats.dead_entries != 0, std::memory_order_release);
+  return Lease();
+}
+
+Result<Lease> Cache::after_registering(const Allocation& allocation, std::uint32_t access, Registration& made,
+                                       const Seen& seen) {
+  State& s = *state_;
+  Result<Lease> lease = Lease();
+  const bool once = made.once;
+  bool discard = false;
+  bool to_reap = false;
+  {
+    const std::lock_guard lock(s.mutex);
+    const bool remember = cacheable(allocation);
+    if (remember) ++s.stats.misses;
+    ++s.stats.registered;
+    Entry* const first = remember && seen.publications != s.publications.load(kRelaxed)
+                             ? s.find_live_locked(allocation, access)
+                             : nullptr;
+    if (first != nullptr) {  // another thread was
+      ++s.stats.discarded;
+      discard = true;
+      lease = s.lend_locked(this, *first);
+    } else if (Entry* const added = s.add_locked(allocation, access, made); added == nullptr) {
+      discard = true;
+      lease = fail(Code::limit, "the registration cache holds {} entries, its maximum", s.slab.capacity());
+    } else {
+      Order::Hint place;
+      if (remember && !s.order.alone(allocation.base, allocation.base + allocation.length_bytes, place))
+        s.stats.stale += s.forget_range_locked(allocation.base, allocation.length_bytes, OtherMemory{allocation});
+      // An invalidation that ran while the NIC registered may have meant this range: use it once, do not remember it.
+      const std::uint32_t fds = s.slab.cold(*added).fds;
+      bool room = remember && !once && seen.invalidations == s.invalidations.load(kRelaxed) &&
+                  allocation.length_bytes <= s.limits.bytes && fds <= s.limits.fds && s.limits.entries > 0;
+      while (room && !s.fits_locked(allocation.length_bytes, fds)) room = s.evict_one_locked();
+      if (room) {
+        s.publish_locked(*added, place);
+      } else {
+        ++s.stats.uncached;
+      }
+      lease = s.lend_locked(this, *added);
+    }
+    s.clock.store(static_cast<std::uint32_t>(++s.now), kRelaxed);  // a hit from here on is newer than this miss
+    if (discard) ++s.stats.deregistered;
+    to_reap = s.condemned != State::kEndOfList;
+  }
+  if (discard) s.deregister_memory(made);
+  if (to_reap) reap();
   return lease;
 }
 
-void Cache::release(std::uint32_t i) {
+bool Cache::knows(const Allocation& allocation, std::uint32_t access) const {
+  const State& s = *state_;
+  if (s.mark.in_child()) return false;
+  const Entry* const e = s.find(allocation, access);
+  return e != nullptr && e->state.load(std::memory_order_acquire) == EntryState::live;
+}
+
+// A lease of something that cannot be found has ended.
+void Cache::released(Entry& entry) {
   State& s = *state_;
-  std::vector<Registration> unused;
+  if (s.mark.in_child()) return;
   {
     const std::lock_guard lock(s.mutex);
-    --s.stats.leases;
-    if (--s.at(i).leases != 0) return;
-    if (s.at(i).findable) {
-      s.queue_locked(i);
-      return;
+    const EntryState state = entry.state.load(kRelaxed);
+    if ((state != EntryState::dead && state != EntryState::lonely) || s.uses_locked(entry) != 0) return;
+    if (state == EntryState::lonely) {  // was not counted as dead so far; reap() counts it back
+      ++s.stats.dead_entries;
+      s.stats.dead_bytes += entry.length_bytes.load(kRelaxed);
     }
-    unused.push_back(s.take_locked(i));
+    s.condemn_locked(entry);
   }
-  s.deregister(unused);
+  reap();
 }
 
 void Cache::invalidate(std::uint64_t address, std::uint64_t length_bytes) {
-  std::vector<Registration> unused;
-  {
-    const std::lock_guard lock(state_->mutex);
-    ++state_->invalidations;
-    state_->stats.invalidated += state_->forget_range_locked(
-        address, length_bytes, [](const Entry&) { return true; }, unused);
+  forget(address, length_bytes);
+  reap();
+}
+
+void Cache::forget(std::uint64_t address, std::uint64_t length_bytes) {
+  State& s = *state_;
+  if (s.mark.in_child()) return;
+  const std::lock_guard lock(s.mutex);
+  s.invalidations.store(s.invalidations.load(kRelaxed) + 1, std::memory_order_release);
+  s.stats.invalidated += s.forget_range_locked(address, length_bytes, [](const Entry&) { return true; });
+}
+
+bool Cache::try_forget(std::uint64_t address, std::uint64_t length_bytes) {
+  State& s = *state_;
+  const std::unique_lock lock(s.mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return false;
+  s.invalidations.store(s.invalidations.load(kRelaxed) + 1, std::memory_order_release);
+  s.stats.invalidated += s.forget_range_locked(address, length_bytes, [](const Entry&) { return true; });
+  return true;
+}
+
+void Cache::reap() {
+  State& s = *state_;
+  if (s.mark.in_child()) return;
+  constexpr std::size_t kBatch = 16;
+  for (;;) {
+    std::array<Registration, kBatch> batch;
+    std::size_t count = 0;
+    {
+      const std::lock_guard lock(s.mutex);
+      while (count < kBatch && s.condemned != State::kEndOfList) {
+        Entry& e = s.slab.entry(s.condemned);
+        s.condemned = std::exchange(e.next, State::kEndOfList);
+        --s.stats.dead_entries;
+        s.stats.dead_bytes -= e.length_bytes.load(kRelaxed);
+        ++s.stats.deregistered;
+        batch[count++] = s.take_locked(e);
+      }
+    }
+    for (std::size_t i = 0; i < count; ++i) s.deregister_memory(batch[i]);
+    if (count < kBatch) return;
   }
-  state_->deregister(unused);
 }
 
 void Cache::trim() {
-  std::vector<Registration> unused;
+  State& s = *state_;
+  if (s.mark.in_child()) return;
   {
-    const std::lock_guard lock(state_->mutex);
-    while (state_->evict_one_locked(unused)) {
+    const std::lock_guard lock(s.mutex);
+    for (std::uint32_t i = 0; i < s.slab.capacity(); ++i) {
+      if (s.retire_locked(s.slab.entry(i))) ++s.stats.evicted;
     }
   }
-  state_->deregister(unused);
+  reap();
 }
 
 CacheStats Cache::stats() const {
-  const std::lock_guard lock(state_->mutex);
-  CacheStats stats = state_->stats;
-  stats.entries = state_->index.size();
-  // A node of the ordered structures is 48 bytes with its links.
-  stats.memory_bytes = state_->index.memory_bytes() + state_->slab.memory_bytes() + state_->order.size() * 48 +
-                       state_->oldest.size() * 48;
+  const State& s = *state_;
+  if (s.mark.in_child()) return {};
+  const std::lock_guard lock(s.mutex);
+  CacheStats stats = s.stats;
+  stats.entries = s.index.size();
+  stats.hits += s.solo_hits.load(kRelaxed);
+  stats.memory_bytes =
+      s.index.memory_bytes() + s.slab.memory_bytes() + s.order.memory_bytes() + s.ages.memory_bytes() + sizeof(State);
+  for (const auto& each : s.shards) {
+    const Shard* const shard = each.load(kRelaxed);
+    if (shard == nullptr) continue;
+    stats.hits += shard->hits.load(kRelaxed);
+    stats.memory_bytes += shard->memory_bytes();
+  }
+  for (std::uint32_t i = 0; i < s.slab.capacity(); ++i) stats.leases += s.uses_locked(s.slab.entry(i));
   return stats;
 }
 
 std::size_t Cache::lines_read(const Allocation& allocation, std::uint32_t access) const {
-  const std::lock_guard lock(state_->mutex);
+  const State& s = *state_;
+  const std::lock_guard lock(s.mutex);
   std::size_t lines = 0;
-  (void)state_->find_locked(allocation, access, &lines);
-  return lines;
+  (void)s.find(allocation, access, &lines);
+  return lines + (s.solo.load(kRelaxed) == State::kMany ? 1 : 0);  // many threads: each counts in a line of its own
 }
 
-Lease& Lease::operator=(Lease&& other) noexcept {
-  if (this != &other) {
-    reset();
-    cache_ = std::exchange(other.cache_, nullptr);
-    index_ = other.index_;
-    lkey_ = other.lkey_;
-    rkey_ = other.rkey_;
-  }
-  return *this;
-}
-
-void Lease::reset() {
-  if (Cache* cache = std::exchange(cache_, nullptr)) cache->release(index_);
+std::uint32_t Lease::rkey(std::size_t rail) const {
+  const std::lock_guard lock(cache_->state_->mutex);
+  return cache_->state_->slab.cold(*entry_).rkeys[rail];
 }
 
 }  // namespace strait::keys

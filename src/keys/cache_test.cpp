@@ -1,61 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registration cache against a counting NIC: hits, staleness, loans, limits, races.
+// The registration cache against a counting NIC: hits, staleness, loans, limits.
 #include "keys/cache.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
-#include <map>
-#include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "keys/fake_nic.hpp"
+
 namespace strait::keys {
 namespace {
 
-// Hands out keys and knows which are registered; deregistering twice, or something unknown, is a failure.
-struct FakeNic {
-  std::mutex mutex;
-  std::map<std::uint32_t, Allocation> live;
-  std::uint32_t next = 1;
-  int registered = 0;
-  std::size_t capacity = SIZE_MAX;
-  std::function<void()> while_registering;
-
-  Cache::Register registering() {
-    return [this](const Allocation& allocation, std::uint32_t) -> Result<Registration> {
-      if (while_registering) while_registering();
-      const std::lock_guard lock(mutex);
-      if (live.size() >= capacity) return fail(Code::limit, "no room for another key");
-      ++registered;
-      live[next] = allocation;
-      const std::uint32_t key = next++;
-      return Registration{key, key | 0x80000000u, nullptr};
-    };
-  }
-  Cache::Deregister deregistering() {
-    return [this](const Registration& made) {
-      const std::lock_guard lock(mutex);
-      EXPECT_EQ(live.erase(made.lkey), 1u) << "key " << made.lkey;
-    };
-  }
-  std::size_t count() {
-    const std::lock_guard lock(mutex);
-    return live.size();
-  }
-};
-
-Allocation device(std::uint64_t number, std::uint64_t identity) {
-  return {number << 20, 1 << 20, identity, false};
-}
+using testing_nic::device;
+using testing_nic::FakeNic;
+using testing_nic::one_rail;
 
 struct CacheTest : testing::Test {
   FakeNic nic;
   Cache cache{nic.registering(), nic.deregistering(), {4, std::uint64_t{64} << 20}};
 
   std::uint32_t touch(const Allocation& allocation, std::uint32_t access = 1) {
-    return cache.acquire(allocation, access).value().lkey();
+    const Lease lease = cache.acquire(allocation, access).value();
+    return lease.lkey();
   }
 };
 
@@ -211,11 +182,8 @@ TEST(CacheKeeps, TheExportUntilAfterDeregistration) {
   auto exported = std::make_shared<int>(1);
   bool alive = false;
   {
-    Cache cache(
-        [&](const Allocation&, std::uint32_t) -> Result<Registration> {
-          return Registration{1, 1, exported};
-        },
-        [&](const Registration&) { alive = exported.use_count() == 2; });
+    Cache cache([&](const Allocation&, std::uint32_t) -> Result<Registration> { return one_rail(1, exported); },
+                [&](const Registration&) { alive = exported.use_count() == 2; });
     (void)cache.acquire(device(1, 1), 1).value();
   }
   EXPECT_TRUE(alive);
@@ -229,7 +197,7 @@ TEST(CacheIndex, ReadsTwoLinesAtAnySize) {
   auto cache = std::make_unique<Cache>(
       [&](const Allocation&, std::uint32_t) -> Result<Registration> {
         ++made;
-        return Registration{made, made, nullptr};
+        return one_rail(made);
       },
       [&](const Registration&) { ++returned; }, CacheLimits{200'000, UINT64_MAX});
   std::mt19937_64 random(7);
@@ -271,32 +239,166 @@ TEST(CacheIndex, ManyInsertionsAndRemovalsLeaveItSmall) {
   EXPECT_LT(cache.stats().memory_bytes, 200'000u);
 }
 
-TEST(CacheThreads, StormOfLeasesAndInvalidationsBalances) {
-  FakeNic nic;
-  {
-    Cache cache(nic.registering(), nic.deregistering(), {16, UINT64_MAX});
-    std::vector<std::thread> threads;
-    for (unsigned t = 0; t < 4; ++t) {
-      threads.emplace_back([&, t] {
-        std::mt19937 random(t);
-        std::vector<Lease> held;
-        for (int i = 0; i < 3'000; ++i) {
-          const std::uint64_t number = 1 + random() % 32;
-          auto lease = cache.acquire(device(number, number + (random() % 8 == 0 ? 1000 : 0)), 1 + random() % 2);
-          ASSERT_TRUE(lease);
-          if (random() % 4 == 0) held.push_back(std::move(*lease));
-          if (held.size() > 8) held.clear();
-          if (random() % 64 == 0) cache.invalidate(number << 20, 4096);
-          if (random() % 512 == 0) cache.trim();
-        }
-      });
-    }
-    for (std::thread& each : threads) each.join();
-    EXPECT_EQ(cache.stats().leases, 0u);
-    EXPECT_EQ(nic.count(), cache.stats().entries);
-    EXPECT_LE(cache.stats().entries, 16u);
+TEST_F(CacheTest, OneEntryForEveryRail) {
+  Cache both(
+      [&](const Allocation&, std::uint32_t) -> Result<Registration> {
+        Registration made;
+        for (std::uint32_t rail = 0; rail < kMaxRails; ++rail) made.rails[rail] = {100 + rail, 200 + rail};
+        return made;
+      },
+      [&](const Registration& made) { EXPECT_EQ(made.rails[3].rkey, 203u); });
+  const Lease lease = both.acquire(device(1, 1), 1).value();
+  for (std::uint32_t rail = 0; rail < kMaxRails; ++rail) {
+    EXPECT_EQ(lease.lkey(rail), 100 + rail);
+    EXPECT_EQ(lease.rkey(rail), 200 + rail);
   }
+  EXPECT_EQ(both.stats().entries, 1u);
+}
+
+TEST_F(CacheTest, AMillionUsesAreOneRegistration) {
+  for (int i = 0; i < 1'000'000; ++i) touch(device(1, 10));
+  EXPECT_EQ(nic.registered, 1);
+  const CacheStats stats = cache.stats();
+  EXPECT_EQ(stats.hits, 999'999u);
+  EXPECT_EQ(stats.misses, 1u);
+  EXPECT_EQ(stats.registered, 1u);
+  EXPECT_EQ(stats.leases, 0u);
+}
+
+TEST_F(CacheTest, HostRangesMayOverlap) {
+  const std::uint32_t part = touch({0x10000, 0x1000, 0, true});
+  const std::uint32_t more = touch({0x10000, 0x4000, 0, true});
+  const std::uint32_t across = touch({0x0f000, 0x3000, 0, true});
+  EXPECT_EQ(touch({0x10000, 0x1000, 0, true}), part);
+  EXPECT_EQ(touch({0x10000, 0x4000, 0, true}), more);
+  EXPECT_EQ(touch({0x0f000, 0x3000, 0, true}), across);
+  EXPECT_EQ(nic.count(), 3u);
+  cache.invalidate(0x12000, 1);  // only the long one and, no longer, the one across
+  EXPECT_EQ(nic.count(), 2u);
+  cache.invalidate(0x10800, 1);
   EXPECT_EQ(nic.count(), 0u);
+  EXPECT_EQ(cache.stats().invalidated, 3u);
+}
+
+// The address was the process's own memory and is a device's now, or the other way round.
+TEST_F(CacheTest, DeviceMemoryWhereHostMemoryWasForgetsIt) {
+  const std::uint32_t host = touch({0x100000, 0x2000, 0, true});
+  const std::uint32_t moved = touch({0x101000, 0x1000, 77, false});
+  EXPECT_NE(host, moved);
+  EXPECT_EQ(nic.count(), 1u);
+  touch({0x101800, 0x100, 0, true});
+  EXPECT_EQ(nic.count(), 1u) << "the device's entry went";
+  EXPECT_EQ(cache.stats().stale, 2u);
+}
+
+TEST_F(CacheTest, DeadBytesAreBoundedVisibleAndAnErrorBeyond) {
+  Cache small(nic.registering(), nic.deregistering(),
+              {.entries = 100, .bytes = UINT64_MAX, .dead_bytes = std::uint64_t{2} << 20});
+  std::vector<Lease> lent;
+  for (std::uint64_t i = 1; i <= 3; ++i) lent.push_back(small.acquire(device(i, i), 1).value());
+  Lease alive = small.acquire(device(9, 9), 1).value();
+  small.invalidate(1 << 20, 3 << 20);
+  EXPECT_EQ(small.stats().dead_entries, 3u);
+  EXPECT_EQ(small.stats().dead_bytes, 3u << 20);
+  EXPECT_EQ(nic.count(), 4u);
+  const auto refused = small.acquire(device(20, 20), 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::limit);
+  EXPECT_EQ(
+      refused.error().text,
+      "3145728 bytes of 3 allocations that no longer exist are still registered, because operations under way use "
+      "them; the bound is 2097152 bytes");
+  EXPECT_EQ(small.stats().dead_refused, 1u);
+  EXPECT_TRUE(small.acquire(device(9, 9), 1)) << "what is remembered is still found";
+  lent.pop_back();
+  EXPECT_TRUE(small.acquire(device(20, 20), 1)) << "at the bound, not beyond it";
+  lent.clear();
+  EXPECT_EQ(small.stats().dead_bytes, 0u);
+  EXPECT_EQ(small.stats().dead_entries, 0u);
+}
+
+TEST_F(CacheTest, DescriptorsAreLimitedToo) {
+  std::uint32_t next = 1;
+  std::uint32_t open = 0;
+  Cache small(
+      [&](const Allocation& a, std::uint32_t) -> Result<Registration> {
+        Registration made = one_rail(next++);
+        made.fds = a.identity == 100 ? 4 : 1;
+        open += made.fds;
+        return made;
+      },
+      [&](const Registration& made) { open -= made.fds; }, {.fds = 3});
+  for (std::uint64_t i = 1; i <= 10; ++i) {
+    ASSERT_TRUE(small.acquire(device(i, i), 1));
+    EXPECT_LE(open, 3u);
+  }
+  EXPECT_EQ(small.stats().fds, 3u);
+  EXPECT_EQ(small.stats().evicted, 7u);
+  ASSERT_TRUE(small.acquire(device(50, 100), 1)) << "more than all allowed together: used once";
+  EXPECT_EQ(open, 3u);
+  EXPECT_EQ(small.stats().uncached, 1u);
+}
+
+TEST_F(CacheTest, RefusalsAreRememberedAndExpire) {
+  int asked = 0;
+  Code code = Code::unsupported;
+  const auto refusing = [&](const Allocation&, std::uint32_t) -> Result<Registration> {
+    ++asked;
+    return fail(code, "this memory cannot be reached");
+  };
+  Cache forever(refusing, nic.deregistering(), {.refusal_ns = std::int64_t{3'600'000'000'000}});
+  EXPECT_EQ(forever.acquire(device(1, 1), 1).error().text, "this memory cannot be reached");
+  EXPECT_EQ(forever.acquire(device(1, 1), 1).error().code, Code::unsupported);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(forever.stats().refused_again, 1u);
+  EXPECT_FALSE(forever.acquire(device(1, 2), 1)) << "other memory at the same address is asked about";
+  EXPECT_EQ(asked, 2);
+  forever.invalidate(1 << 20, 1);
+  EXPECT_FALSE(forever.acquire(device(1, 2), 1));
+  EXPECT_EQ(asked, 3);
+  code = Code::again;  // for want of something: the next time may differ
+  EXPECT_FALSE(forever.acquire(device(2, 1), 1));
+  EXPECT_FALSE(forever.acquire(device(2, 1), 1));
+  EXPECT_EQ(asked, 5);
+
+  code = Code::unsupported;
+  Cache briefly(refusing, nic.deregistering(), {.refusal_ns = 1});
+  EXPECT_FALSE(briefly.acquire(device(1, 1), 1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_FALSE(briefly.acquire(device(1, 1), 1));
+  EXPECT_EQ(asked, 7);
+}
+
+// What the monitor's thread does: forgets at once, without a NIC call; somebody else deregisters.
+TEST_F(CacheTest, ForgettingWithoutTheNic) {
+  touch({0x5000, 0x1000, 0, true});
+  ASSERT_TRUE(cache.try_forget(0x5000, 0x1000));
+  EXPECT_EQ(cache.stats().entries, 0u);
+  EXPECT_EQ(nic.count(), 1u) << "not yet";
+  EXPECT_EQ(cache.stats().dead_entries, 1u);
+  cache.reap();
+  EXPECT_EQ(nic.count(), 0u);
+  EXPECT_EQ(cache.stats().dead_entries, 0u);
+}
+
+TEST_F(CacheTest, AForkedChildDropsEverythingWithoutTheNic) {
+  auto mine = std::make_unique<Cache>(nic.registering(), nic.deregistering());
+  Lease lease = mine->acquire(device(1, 1), 1).value();
+  touch(device(2, 2));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const bool gone = mine->acquire(device(1, 1), 1).error().code == Code::gone;
+    mine->invalidate(0, UINT64_MAX);
+    mine->trim();
+    lease.reset();
+    mine.reset();
+    _exit(gone && nic.live.size() == 2 && nic.registered == 2 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(nic.count(), 2u);
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: posting. The path of an operation: two or three checks, the ring, the doorbell; sentences only when refused.
+#include <cstddef>
 #include <cstring>
 
 #include "node/answer.hpp"
 #include "node/core.hpp"
 #include "node/lane.hpp"
 #include "node/local.hpp"
+#include "node/near.hpp"
+#include "node/pieces.hpp"
 
 using namespace strait;
 using namespace strait::node;
@@ -55,6 +58,25 @@ std::int32_t refuse_target(strait_error* error, const strait_target& target, std
                             offset, target.length_bytes));
 }
 
+// In one store: the caller's next act is to move both words at once, and a CPU that has to gather them from two stores
+// still under way waits longer than the operation took.
+inline void hand_out_op(strait_op* out, strait_lane* lane, std::uint64_t id) {
+  typedef std::uint64_t Both __attribute__((vector_size(16)));
+  static_assert(sizeof(strait_op) == sizeof(Both) && offsetof(strait_op, id) == sizeof id);
+  const Both both = {reinterpret_cast<std::uint64_t>(lane), id};
+  std::memcpy(out, &both, sizeof both);
+}
+
+// Tried before the NIC: `reach(near, id)` moves the bytes if this process can.
+template <class Reach>
+bool done_near(strait_lane* lane, strait_op* out, Reach reach) noexcept {
+  Near* const near = lane->near.load(std::memory_order_acquire);
+  std::uint64_t id = 0;
+  if (near == nullptr || !reach(*near, id)) return false;
+  hand_out_op(out, lane, id);
+  return true;
+}
+
 // Everything common to the posting calls: `post(extras, id)` runs with the lane in use.
 template <class Post>
 std::int32_t post_on(strait_lane* lane, post::Kind kind, strait_op* out, strait_error* error, Post post) noexcept {
@@ -68,8 +90,7 @@ std::int32_t post_on(strait_lane* lane, post::Kind kind, strait_op* out, strait_
     lane->sleeper->rouse();
     if (posted != post::Posted::ok) [[unlikely]]
       return answer(error, why_refused(*lane, posted, kind));
-    out->lane = lane;
-    out->id = id;
+    hand_out_op(out, lane, id);
     return STRAIT_OK;
   } catch (...) {
     return answer_exception(error);
@@ -94,8 +115,19 @@ std::int32_t strait_put(strait_lane* lane, const strait_slice* from, const strai
   if (options != nullptr && options->flags != 0) {
     if (const Status read = read_options(*options, to, kKnownFlags, extras); !read) return answer(error, read.error());
   }
+  if (done_near(lane, out, [&](Near& near, std::uint64_t& id) {
+        return put_near(*lane, near, *from, *to, to_offset, options, id);
+      }))
+    return STRAIT_OK;
   post::Local local = local_of(*from);
   if (from->region->staged) [[unlikely]] {
+    if (in_pieces(*from)) {
+      return guarded(error, [&]() -> Status {
+        STRAIT_CHECK(may_stage(*from, options));
+        out->lane = lane;
+        return put_in_pieces(*lane, *from, {to->address + to_offset, to->rkey}, extras, out->id);
+      });
+    }
     if (const Status filled = stage_out(*from, options); !filled) return answer(error, filled.error());
   }
   return post_on(lane, post::Kind::put, out, error, [&](std::uint64_t& id) {
@@ -118,9 +150,19 @@ std::int32_t strait_get(strait_lane* lane, const strait_slice* into, const strai
     if (const Status read = read_options(*options, from, STRAIT_REQUIRE_ZERO_COPY | STRAIT_FENCE, extras); !read)
       return answer(error, read.error());
   }
+  if (!extras.fence && done_near(lane, out, [&](Near& near, std::uint64_t& id) {
+        return get_near(*lane, near, *into, *from, from_offset, id);
+      }))
+    return STRAIT_OK;
   post::Local local = local_of(*into);
   if (into->region->staged) {
     if (const Status allowed = may_stage(*into, options); !allowed) return answer(error, allowed.error());
+    if (in_pieces(*into)) {
+      return guarded(error, [&]() -> Status {
+        out->lane = lane;
+        return get_in_pieces(*lane, *into, {from->address + from_offset, from->rkey}, extras, out->id);
+      });
+    }
     local.unstage = true;
   }
   return post_on(lane, post::Kind::get, out, error, [&](std::uint64_t& id) {
@@ -146,6 +188,10 @@ static std::int32_t atomic(post::Kind kind, strait_lane* lane, const strait_targ
     if (const Status read = read_options(*options, at, STRAIT_REQUIRE_ZERO_COPY | STRAIT_FENCE, extras); !read)
       return answer(error, read.error());
   }
+  if (!extras.fence && done_near(lane, out, [&](Near& near, std::uint64_t& id) {
+        return atomic_near(*lane, near, kind, *at, offset, operand, compare, id);
+      }))
+    return STRAIT_OK;
   return post_on(lane, kind, out, error,
                  [&](std::uint64_t& id) { return lane->core.atomic(kind, place, operand, compare, extras.fence, id); });
 }
@@ -235,6 +281,9 @@ std::int32_t strait_batch(strait_lane* lane, const strait_item* items, std::uint
       if (const Status read = read_options(*options, items[n_items - 1].remote, allowed, extras); !read)
         return answer(error, read.error());
     }
+    if (done_near(lane, out,
+                  [&](Near& near, std::uint64_t& id) { return batch_near(*lane, near, items, n_items, options, id); }))
+      return STRAIT_OK;
     return post_on(lane, post::Kind::batch, out, error,
                    [&](std::uint64_t& id) { return lane->core.batch(batch, extras, id); });
   } catch (...) {

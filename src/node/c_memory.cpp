@@ -24,10 +24,18 @@ extern "C" {
 
 std::int32_t strait_allocate(strait_node* node, std::uint64_t length_bytes, const char* near_device,
                              strait_memory** out, strait_error* error) {
+  return strait_allocate_with(node, length_bytes, near_device, 0, out, error);
+}
+
+std::int32_t strait_allocate_with(strait_node* node, std::uint64_t length_bytes, const char* near_device,
+                                  std::uint32_t flags, strait_memory** out, strait_error* error) {
   if (node == nullptr || out == nullptr) return answer_null(error, "node or out");
   return guarded(error, [&]() -> Status {
     STRAIT_CHECK(node->core->usable("node"));
-    STRAIT_TRY(*out, node->core->allocate(length_bytes, near_device == nullptr ? "" : near_device));
+    if ((flags & ~std::uint32_t{STRAIT_ALLOCATE_NETWORKED}) != 0)
+      return fail(Code::invalid, "flags {:#x} of an allocation have bits strait does not know", flags);
+    const bool networked = (flags & STRAIT_ALLOCATE_NETWORKED) != 0;
+    STRAIT_TRY(*out, node->core->allocate(length_bytes, near_device == nullptr ? "" : near_device, networked));
     return {};
   });
 }
@@ -67,7 +75,7 @@ std::int32_t strait_copy(strait_node* node, void* to, const void* from, std::uin
   if (node == nullptr) return answer_null(error, "node");
   return guarded(error, [&]() -> Status {
     STRAIT_CHECK(node->core->usable("node"));
-    return node->core->providers().copy(to, from, length_bytes, node->core->deadline(timeout_ns));
+    return node->core->copy(to, from, length_bytes, node->core->deadline(timeout_ns));
   });
 }
 
@@ -77,6 +85,17 @@ std::int32_t strait_share(strait_node* node, void* address, std::uint64_t length
   return guarded(error, [&]() -> Status {
     STRAIT_CHECK(node->core->usable("node"));
     STRAIT_TRY(*out, node->core->share(address, length_bytes, access));
+    return {};
+  });
+}
+
+std::int32_t strait_share_dmabuf(strait_node* node, std::int32_t fd, std::uint64_t offset, std::uint64_t length_bytes,
+                                 std::uint64_t address, std::uint32_t access, strait_region** out,
+                                 strait_error* error) {
+  if (node == nullptr || out == nullptr) return answer_null(error, "node or out");
+  return guarded(error, [&]() -> Status {
+    STRAIT_CHECK(node->core->usable("node"));
+    STRAIT_TRY(*out, node->core->share_fd(fd, offset, length_bytes, address, access));
     return {};
   });
 }

@@ -101,12 +101,34 @@ std::int32_t strait_node_info(strait_node* node, char** json, strait_error* erro
   });
 }
 
+std::int32_t strait_node_reach(strait_node* node, std::uint32_t flags, char** json, strait_error* error) {
+  if (node == nullptr || json == nullptr) return answer_null(error, "node or json");
+  return guarded(error, [&]() -> Status {
+    STRAIT_CHECK(node->core->usable("node"));
+    if ((flags & ~std::uint32_t{STRAIT_REACH_EVERY_DEVICE}) != 0)
+      return fail(Code::invalid, "flags {:#x} have bits strait does not know", flags);
+    return hand_out(node->core->reach_json((flags & STRAIT_REACH_EVERY_DEVICE) != 0), json);
+  });
+}
+
+std::int32_t strait_explain(strait_node* node, const char* from, const char* to, std::uint32_t flags,
+                            std::int64_t timeout_ns, char** text, strait_error* error) {
+  if (node == nullptr || from == nullptr || to == nullptr || text == nullptr)
+    return answer_null(error, "node, from, to or text");
+  return guarded(error, [&]() -> Status {
+    STRAIT_CHECK(node->core->usable("node"));
+    STRAIT_TRY(std::string explained, node->core->explain(from, to, flags, node->core->connect_deadline(timeout_ns)));
+    return hand_out(explained, text);
+  });
+}
+
 std::int32_t strait_node_poll(strait_node* node) {
   if (node == nullptr || node->core->in_child() || node->core->closed()) return 0;
   Core& core = *node->core;
   // Not an atomic addition: all that matters is that the number changes while somebody polls.
   core.poll_count.store(core.poll_count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (core.settings().progress != ProgressMode::thread) core.sleeper().get_up();  // the caller is the sleeper
+  if (core.settings().progress == ProgressMode::eventfd && core.door() != nullptr) core.door()->wake().clear();
   const std::int32_t did = core.drive_all();
   if (core.draining() != 0) core.sweep();
   return did;

@@ -2,6 +2,7 @@
 // C ABI: waiting for operations.
 #include "node/answer.hpp"
 #include "node/bury.hpp"
+#include "node/near.hpp"
 #include "node/wait.hpp"
 
 using namespace strait;
@@ -42,11 +43,38 @@ std::int32_t check_op(strait_op* op, strait_error* error) {
 
 }  // namespace
 
+static std::int32_t close_complete(strait_op& op, strait_done* out) {
+  post::Outcome outcome;
+  outcome.bytes = op.id & STRAIT_OP_BYTES;
+  op = {};
+  fill(outcome, out);
+  return STRAIT_OK;
+}
+
 extern "C" {
+
+const char* strait_op_path(const strait_op* op) {
+  if (op == nullptr || op->lane == nullptr) return "";
+  const Near* const near = op->lane->near.load(std::memory_order_acquire);
+  if ((op->id & STRAIT_OP_COMPLETE) == 0 || near == nullptr) return op->lane->path.c_str();
+  return ((op->id & STRAIT_OP_BY_COPY) != 0 ? near->copy_path : near->map_path).c_str();
+}
+
+const char* strait_target_path(strait_lane* lane, const strait_target* target) {
+  if (lane == nullptr || target == nullptr) return "";
+  Near* const near = lane->near.load(std::memory_order_acquire);
+  if (near == nullptr || !lane_usable(*lane)) return lane->path.c_str();
+  switch (way_to(*lane, *near, *target)) {
+    case grant::Way::map: return near->map_path.c_str();
+    case grant::Way::copy: return near->copy_paths.c_str();
+    default: return lane->path.c_str();
+  }
+}
 
 std::int32_t strait_wait(strait_op* op, std::int64_t timeout_ns, strait_done* out, strait_error* error) {
   if (op == nullptr || op->lane == nullptr || !lane_usable(*op->lane)) [[unlikely]]
     return check_op(op, error);
+  if ((op->id & STRAIT_OP_COMPLETE) != 0) return close_complete(*op, out);
   try {
     strait_lane& lane = *op->lane;
     const std::uint64_t id = op->id;
@@ -75,6 +103,7 @@ std::int32_t strait_wait(strait_op* op, std::int64_t timeout_ns, strait_done* ou
 std::int32_t strait_test(strait_op* op, strait_done* out, strait_error* error) {
   if (op == nullptr || op->lane == nullptr || !lane_usable(*op->lane)) [[unlikely]]
     return check_op(op, error);
+  if ((op->id & STRAIT_OP_COMPLETE) != 0) return close_complete(*op, out);
   try {
     strait_lane& lane = *op->lane;
     post::Outcome outcome;
@@ -110,7 +139,7 @@ std::int32_t strait_test(strait_op* op, strait_done* out, strait_error* error) {
 void strait_detach(strait_op* op) {
   if (op == nullptr || op->lane == nullptr) return;
   strait_lane& lane = *op->lane;
-  if (lane_usable(lane)) {
+  if ((op->id & STRAIT_OP_COMPLETE) == 0 && lane_usable(lane)) {
     const Using use(lane);
     lane.core.detach(op->id);
   }

@@ -10,6 +10,11 @@
 #include "sys/host.hpp"
 
 namespace strait::node {
+namespace {
+
+constexpr std::int64_t kCloseGraceNs = 20'000'000;  // for all peers together to let go of this Node's memory
+
+}  // namespace
 
 Result<std::shared_ptr<Core>> Core::open(Options options, Log log) {
   auto core = std::make_shared<Core>();
@@ -28,6 +33,7 @@ Result<std::shared_ptr<Core>> Core::open(Options options, Log log) {
   service.secret = core->secret_;
   STRAIT_CHECK(core->sleeper_.open());
   STRAIT_CHECK(core->open_devices());
+  STRAIT_CHECK(core->open_door());
   STRAIT_TRY(core->progress_, Progress::start(*core));
   const std::lock_guard opening(core->opening_mutex_);
   auto started = rendezvous::Service::start(service, *core);
@@ -91,16 +97,25 @@ void Core::close() {
     const std::lock_guard lock(regions_mutex_);
     for (const auto& [id, region] : regions_) regions.push_back(region);
     names_.clear();
+    for (const auto& [base, memory] : memories_) {
+      if (!std::exchange(memory->files, nullptr)) continue;
+      --kept_fds_;
+    }
   }
+  const sys::Deadline grace = sys::Deadline::after_ns(kCloseGraceNs);
   for (strait_region* region : regions) {
     region->state.store(RegionState::revoked);
     region->epoch.fetch_add(1);
     cut_off_locked(*region);
+    (void)leave_pages(*region, take_back(*region, grace));
     release_local(*region);
   }
-  // Caches give their registrations back, then the NICs close. The providers stay until the last handle is gone: memory
-  // that was allocated here belongs to the application.
-  for (Rail& rail : rails_) rail.cache.reset();
+  visits_.reset();
+  door_.reset();
+  // The cache gives its registrations back, then the NICs close. The providers stay until the last handle is gone:
+  // memory that was allocated here belongs to the application.
+  monitor_.reset();
+  cache_.reset();
   rails_.clear();
 }
 

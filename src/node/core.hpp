@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,19 +22,25 @@
 #include "base/log.hpp"
 #include "base/options.hpp"
 #include "buffer/providers.hpp"
+#include "export/through_host.hpp"
+#include "grant/door.hpp"
+#include "grant/host.hpp"
 #include "keys/cache.hpp"
+#include "keys/monitor.hpp"
 #include "keys/ticket.hpp"
 #include "node/export_book.hpp"
 #include "node/fork.hpp"
+#include "node/free_watch.hpp"
 #include "node/progress.hpp"
 #include "node/region.hpp"
 #include "node/settings.hpp"
 #include "node/sleeper.hpp"
-#include "plan/planner.hpp"
+#include "plan/record.hpp"
 #include "rail/mlx5/nic.hpp"
 #include "rendezvous/client.hpp"
 #include "rendezvous/service.hpp"
 #include "strait/c.h"
+#include "sys/address_space.hpp"
 #include "sys/clock.hpp"
 #include "sys/library.hpp"
 
@@ -43,10 +50,9 @@ namespace strait::node {
 struct Rail {
   std::unique_ptr<rail::Nic> nic;
   exports::NicAbilities abilities;
-  std::unique_ptr<keys::Cache> cache;  // local registrations; gone before the NIC
 };
 
-class Core final : public rendezvous::Handler, public std::enable_shared_from_this<Core> {
+class Core final : public rendezvous::Handler, public grant::Clerk, public std::enable_shared_from_this<Core> {
  public:
   [[nodiscard]] static Result<std::shared_ptr<Core>> open(Options options, Log log);
   Core() = default;
@@ -70,19 +76,29 @@ class Core final : public rendezvous::Handler, public std::enable_shared_from_th
   }
 
   // memory.cpp
-  [[nodiscard]] Result<strait_memory*> allocate(std::uint64_t length_bytes, const std::string& near_device);
+  // `networked`: exported and registered at once.
+  [[nodiscard]] Result<strait_memory*> allocate(std::uint64_t length_bytes, const std::string& near_device,
+                                                bool networked = false);
   [[nodiscard]] Status free(strait_memory* memory);  // the handle goes with it
   void drop(strait_memory* memory);
+  // Between devices of two vendors through host memory, where that is allowed.
+  [[nodiscard]] Status copy(void* to, const void* from, std::uint64_t length_bytes, sys::Deadline deadline);
 
   // region.cpp
   [[nodiscard]] Result<strait_region*> share(void* address, std::uint64_t length_bytes, std::uint32_t access);
+  // share_fd.cpp. `address` 0: chosen here.
+  [[nodiscard]] Result<strait_region*> share_fd(int fd, std::uint64_t offset, std::uint64_t length_bytes,
+                                                std::uint64_t address, std::uint32_t access);
   [[nodiscard]] Status revoke(strait_region& region, sys::Deadline deadline);
   void drop(strait_region* region);
   [[nodiscard]] Status wait_signal(strait_region& region, std::uint32_t index, std::uint64_t at_least,
                                    sys::Deadline deadline, std::uint64_t& value);
-  // Frees dropped regions whose operations have drained. Cheap when there is none.
+  // Frees dropped regions whose operations have drained, and registrations of memory that was freed. Cheap when there
+  // is none.
   void sweep();
-  [[nodiscard]] std::size_t draining() const { return draining_count_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t draining() const {
+    return draining_count_.load(std::memory_order_relaxed) + (freed_.some.load(std::memory_order_relaxed) ? 1 : 0);
+  }
 
   // publish.cpp
   [[nodiscard]] Result<strait_published*> publish(const std::string& name, strait_region& region);
@@ -107,7 +123,15 @@ class Core final : public rendezvous::Handler, public std::enable_shared_from_th
   Status on_ready(rendezvous::PeerId peer, const rendezvous::Ready& ready) override;
   Result<rendezvous::Target> on_lookup(rendezvous::PeerId peer, const std::string& name) override;
   Result<rendezvous::Target> on_redeem(rendezvous::PeerId peer, const rendezvous::TicketBytes& ticket) override;
+  Result<std::string> on_describe(rendezvous::PeerId peer) override;
   void on_gone(rendezvous::PeerId peer) override;
+
+  // grants.cpp: what peers of this host ask at the door, on its thread.
+  Result<grant::Offer> on_ask(const grant::Subject& subject, const grant::Proof& proof) override;
+  bool still_shared(const grant::Subject& subject) override;
+  // Why no operation of this Node goes by map or copy grants; empty: they may.
+  [[nodiscard]] grant::Door* door() { return door_.get(); }
+  [[nodiscard]] const std::string& no_grants_because() const { return no_grants_because_; }
 
   // Lanes tell the Node that they exist, so that regions in use can be found and the progress thread can keep away.
   void add_lane(strait_lane* lane);
@@ -119,6 +143,12 @@ class Core final : public rendezvous::Handler, public std::enable_shared_from_th
   void reap_shared_lanes();
 
   [[nodiscard]] std::string info_json();  // info.cpp
+  // Every way from every NIC to memory of every kind (or device), tried; and what all of them need. reach_matrix.cpp
+  [[nodiscard]] std::string reach_json(bool every_device);
+  // As text or JSON: the ways from memory `from` of this Node to memory `to`, here or of a peer
+  // ("cuda:0@10.0.0.7:7471").
+  [[nodiscard]] Result<std::string> explain(const std::string& from, const std::string& to, std::uint32_t flags,
+                                            sys::Deadline deadline);
   [[nodiscard]] std::string region_json(const strait_region& region) const;
 
   [[nodiscard]] const Settings& settings() const { return settings_; }
@@ -136,21 +166,56 @@ class Core final : public rendezvous::Handler, public std::enable_shared_from_th
  private:
   struct Incoming;  // a peer whose Ready has not come yet
   [[nodiscard]] Status open_devices();
+  [[nodiscard]] Result<std::vector<buffer::Plugin>> accelerator_plugins(const std::vector<Wanted>& wanted) const;
   [[nodiscard]] Status open_nics(const Wanted& wanted);
+  void open_cache();
+  [[nodiscard]] Result<buffer::Claim> recognise(buffer::Range range);
+  [[nodiscard]] bool watch_host(const keys::Allocation& allocation);
+  [[nodiscard]] Result<Reached::Files> register_early(buffer::Range range);
+  [[nodiscard]] Result<keys::Lease> acquire(keys::Allocation allocation, Reached& exported, std::uint32_t access);
+  [[nodiscard]] Result<ExportBook::Shared> next_way(const Reached& refused, const Error& why, bool may_stage,
+                                                    Reached::Files& files);
+  [[nodiscard]] Result<keys::Registration> register_everywhere(const keys::Allocation& allocation,
+                                                               std::uint32_t access);
   [[nodiscard]] Status open_rail(const strait_nic_ops* ops, const std::string& config);
   [[nodiscard]] std::string soft_library_path() const;
   [[nodiscard]] std::string soft_nic_config(std::uint32_t index) const;
+  [[nodiscard]] std::string plain_ways_config() const;
   [[nodiscard]] std::string verbs_library_path() const;
   [[nodiscard]] Status register_local(strait_region& region, const buffer::Claim& claim);
+  [[nodiscard]] Status register_slice(strait_region& region, const Error& why);
   [[nodiscard]] Status register_remote(strait_region& region);
+  [[nodiscard]] Status register_remote_once(strait_region& region);
+  [[nodiscard]] Status check_share(std::uint32_t access);
+  [[nodiscard]] strait_region* adopt(std::unique_ptr<strait_region> region);
   [[nodiscard]] Result<rail::MemoryKey> register_part(const strait_region& region, Rail& rail, std::uint64_t offset,
                                                       std::uint64_t length_bytes, std::uint32_t access);
   [[nodiscard]] Result<std::uint32_t> granted_rkey_locked(strait_region& region, const keys::TicketFields& fields);
   [[nodiscard]] Status stage(strait_region& region, const buffer::Claim& claim);
   void cut_off_locked(strait_region& region);
   void release_local(strait_region& region);
-  [[nodiscard]] plan::Plan plan_for(const buffer::Claim& claim) const;
-  [[nodiscard]] bool in_use(const strait_region& region, std::string* by_whom);
+  [[nodiscard]] nlohmann::json requirement_rows();
+  // explain.cpp
+  [[nodiscard]] plan::Memory record_of(const buffer::Device& device) const;
+  [[nodiscard]] plan::Nic record_of(const Rail& rail) const;
+  [[nodiscard]] plan::Machine machine() const;
+  [[nodiscard]] plan::Peer any_peer() const;
+  [[nodiscard]] plan::Policy plan_policy() const;
+  [[nodiscard]] plan::Plan plan_for(const strait_region& region) const;
+  [[nodiscard]] bool in_use(const strait_region& region);
+  [[nodiscard]] bool lanes_hold(const strait_region& region, std::string* by_whom);
+  void sleep_on_signal(strait_region& region, std::uint32_t index, std::uint64_t at_least, sys::Deadline deadline);
+  // grants.cpp
+  [[nodiscard]] std::string why_no_grants() const;
+  [[nodiscard]] Status open_door();
+  [[nodiscard]] grant::Proof proof_of(const grant::Subject& subject) const;
+  void add_proof(rendezvous::Target& target) const;
+  [[nodiscard]] std::shared_ptr<grant::Host> host_of(strait_peer& peer, sys::Deadline deadline);
+  void bring_near(strait_lane& lane, strait_peer& peer, sys::Deadline deadline);
+  void ask_for_grant(strait_peer& peer, const rendezvous::Target& target, sys::Deadline deadline);
+  [[nodiscard]] std::vector<grant::Holdout> take_back(strait_region& region, sys::Deadline deadline);
+  [[nodiscard]] bool is_held(const strait_region& region);
+  [[nodiscard]] bool leave_pages(strait_region& region, const std::vector<grant::Holdout>& holdouts);
   [[nodiscard]] rendezvous::Target target_of(const strait_region& region) const;
   [[nodiscard]] Result<std::unique_ptr<strait_lane>> make_lane(std::uint32_t depth, std::uint32_t signal_every,
                                                                bool shared);
@@ -180,8 +245,14 @@ class Core final : public rendezvous::Handler, public std::enable_shared_from_th
 
   std::vector<sys::Library> nic_libraries_;  // unloaded after every device
   std::unique_ptr<buffer::Providers> providers_;
+  std::unique_ptr<exports::HostRelay> relay_;  // goes before the providers it has memory of
   ExportBook book_;
+  FreedMemory freed_;
+  std::int64_t kept_fds_ = 0;  // of memory that was allocated to be networked; under regions_mutex
   std::vector<Rail> rails_;
+  std::unique_ptr<keys::Cache> cache_;      // local registrations, of all rails; gone before the NICs
+  std::unique_ptr<keys::Monitor> monitor_;  // of host memory; null unless asked for and possible
+  sys::AddressSpace address_space_ = sys::AddressSpace::open();
 
   std::mutex lanes_mutex_;
   std::vector<strait_lane*> lanes_;
@@ -200,6 +271,10 @@ class Core final : public rendezvous::Handler, public std::enable_shared_from_th
   std::map<rendezvous::PeerId, std::unique_ptr<Incoming>> incoming_;
   std::deque<std::unique_ptr<strait_peer>> waiting_;  // for strait_accept
 
+  std::string no_grants_because_;
+  std::unique_ptr<grant::Door> door_;      // null: no map and copy grants
+  std::unique_ptr<grant::Visits> visits_;  // beside it
+
   std::unique_ptr<Progress> progress_;
   std::unique_ptr<rendezvous::Service> service_;
 };
@@ -213,6 +288,7 @@ struct strait_node {
 struct strait_memory {
   std::shared_ptr<strait::node::Core> core;
   strait::buffer::Memory memory;
-  std::uint32_t shared = 0;  // regions over it; under regions_mutex
-  bool dropped = false;      // goes with the last of them; the same lock
+  strait::node::Reached::Files files;  // of `networked` memory; gone before the memory
+  std::uint32_t shared = 0;            // regions over it; under regions_mutex
+  bool dropped = false;                // goes with the last of them; the same lock
 };

@@ -2,6 +2,7 @@
 // Opening every device when the Node opens.
 #include <algorithm>
 
+#include "buffer/built_in.hpp"
 #include "node/core.hpp"
 #include "sys/beside.hpp"
 #include "sys/host.hpp"
@@ -32,6 +33,19 @@ std::string Core::soft_library_path() const {
 }
 
 // What the software NIC is told. Packets need a socket: a Node that listens on loopback only is given one when it asks.
+// Lists with semicolons: commas end the pairs of a configuration.
+std::string Core::plain_ways_config() const {
+  std::string ways = options_.text("peer_memory");
+  // Who asks for a way by name wants the software machine to have it.
+  if (ways == "none" && settings_.reach == exports::Reach::peer_memory) ways = "nvidia,amd";
+  if (ways == "none" && settings_.reach == exports::Reach::p2p_pages) ways = "p2p";
+  std::string faults = options_.text("kernel_faults");
+  for (std::string* each : {&ways, &faults}) std::replace(each->begin(), each->end(), ',', ';');
+  std::string out = ",peer_memory=" + ways;
+  if (!faults.empty()) out += ",kernel_faults=" + faults;
+  return out;
+}
+
 std::string Core::soft_nic_config(std::uint32_t index) const {
   const std::string& carrier = options_.text("carrier");
   std::string config = fmt::format("name=strait{},cross_memory={},carrier={},mtu={}", index,
@@ -58,6 +72,7 @@ std::string Core::soft_nic_config(std::uint32_t index) const {
       capture.replace(at, 2, std::to_string(sys::process_id()));
     config += ",capture=" + (index == 0 ? capture : fmt::format("{}.{}", capture, index));
   }
+  config += plain_ways_config();
   if (options_.flag("strict")) {
     config += ",strict=1";
     if (const std::string& report = options_.text("strict_report"); !report.empty())
@@ -75,6 +90,31 @@ std::string Core::verbs_library_path() const {
   return given.empty() ? sys::beside_this_library("libstrait-verbs.so.0") : given;
 }
 
+// In the order of the option; a vendor that is named is opened once, and insisted on, also where `auto` stands too.
+Result<std::vector<buffer::Plugin>> Core::accelerator_plugins(const std::vector<Wanted>& wanted) const {
+  std::vector<buffer::Plugin> plugins;
+  const auto named = [&](std::string_view kind) {
+    return std::ranges::any_of(wanted, [&](const Wanted& one) { return one.kind == kind; });
+  };
+  for (const Wanted& one : wanted) {
+    if (one.kind == "soft") {
+      const std::string config =
+          fmt::format("devices={},memory={},export={}", one.count, options_.integer("accelerator_memory"),
+                      options_.flag("accelerator_export") ? 1 : 0);
+      STRAIT_TRY(buffer::Plugin plugin, buffer::load_plugin(soft_library_path(), config));
+      plugins.push_back(std::move(plugin));
+      continue;
+    }
+    for (const std::string_view vendor : buffer::kVendors) {
+      if (one.kind == "auto" ? named(vendor) : one.kind != vendor) continue;
+      STRAIT_TRY(buffer::Plugin plugin, buffer::use_plugin(buffer::built_in_provider(vendor)));
+      plugin.optional = one.kind == "auto";
+      plugins.push_back(std::move(plugin));
+    }
+  }
+  return plugins;
+}
+
 Status Core::open_devices() {
   for (const char* const name : {"capture", "strict_report"}) {
     // A NIC is told everything in one text, in which commas separate.
@@ -85,16 +125,10 @@ Status Core::open_devices() {
   STRAIT_TRY(const std::vector<Wanted> accelerators, parse_wanted("accelerators", options_.text("accelerators")));
   STRAIT_TRY(const std::vector<Wanted> nics, parse_wanted("nics", options_.text("nics")));
 
-  const bool soft_nics = std::ranges::any_of(nics, [](const Wanted& wanted) { return wanted.kind == "soft"; });
-  if (!accelerators.empty() || soft_nics) STRAIT_CHECK(pin_library(soft_library_path()));
-  std::vector<buffer::Plugin> plugins;
-  for (const Wanted& wanted : accelerators) {
-    STRAIT_TRY(buffer::Plugin plugin,
-               buffer::load_plugin(soft_library_path(), fmt::format("devices={},memory={},export={}", wanted.count,
-                                                                    options_.integer("accelerator_memory"),
-                                                                    options_.flag("accelerator_export") ? 1 : 0)));
-    plugins.push_back(std::move(plugin));
-  }
+  const auto is_soft = [](const Wanted& wanted) { return wanted.kind == "soft"; };
+  if (std::ranges::any_of(accelerators, is_soft) || std::ranges::any_of(nics, is_soft))
+    STRAIT_CHECK(pin_library(soft_library_path()));
+  STRAIT_TRY(std::vector<buffer::Plugin> plugins, accelerator_plugins(accelerators));
   const std::string& paths = options_.text("plugins");
   for (std::size_t at = 0; at < paths.size();) {
     const std::size_t colon = std::min(paths.find(':', at), paths.size());
@@ -105,8 +139,10 @@ Status Core::open_devices() {
     at = colon + 1;
   }
   STRAIT_TRY(providers_, buffer::Providers::open(std::move(plugins)));
+  relay_ = std::make_unique<exports::HostRelay>(*providers_);
 
   for (const Wanted& wanted : nics) STRAIT_CHECK(open_nics(wanted));
+  open_cache();
   return {};
 }
 
@@ -132,68 +168,16 @@ Status Core::open_rail(const strait_nic_ops* ops, const std::string& config) {
   rail.abilities.name = rail.nic->name();
   rail.abilities.imports_fds = rail.nic->info().imports_fds != 0;
   rail.abilities.wants_pages = rail.nic->info().wants_pages != 0;
-  const rail::Nic* nic = rail.nic.get();
-  // The cache knows allocations by their addresses; how they are exported is in the book, which share() filled before.
-  const auto register_memory = [this, nic](const keys::Allocation& allocation,
-                                           std::uint32_t access) -> Result<keys::Registration> {
-    const ExportBook::Shared exported = book_.find(allocation.base, allocation.length_bytes, allocation.identity);
-    if (!exported)
-      return fail(Code::invalid, "the allocation at {:#x} was not exported before it was registered", allocation.base);
-    rail::MemoryRequest request;
-    request.address = allocation.base;
-    request.length_bytes = allocation.length_bytes;
-    request.access = access;
-    if (exported->fd.valid()) {
-      request.fd = exported->fd.fd();
-      request.fd_offset = exported->fd.offset();
-      if (exported->pages.valid()) {
-        request.pages_fd = exported->pages.fd();
-        request.pages_offset = exported->pages.offset();
-      }
-      if (exported->way == exports::Way::host_pages) request.access |= STRAIT_NIC_CPU_ADDRESS;
-    }
-    STRAIT_TRY(rail::MemoryKey key, nic->register_memory(request));
-    struct Kept {
-      ExportBook::Shared exported;
-      rail::MemoryKey key;  // declared last: deregistered before the export goes
-    };
-    const std::uint32_t lkey = key.lkey();
-    const std::uint32_t rkey = key.rkey();
-    return keys::Registration{lkey, rkey, std::make_shared<Kept>(Kept{exported, std::move(key)})};
-  };
-  // Dropping `keep` deregisters.
-  rail.cache = std::make_unique<keys::Cache>(register_memory, [](const keys::Registration&) {});
+  rail.abilities.follows_pages = std::string_view(ops->kind) == "soft";
+  const std::uint32_t plain = rail.nic->info().plain_ways;
+  rail.abilities.peer_memory = (plain & STRAIT_NIC_WAY_PEER_MEMORY) != 0;
+  rail.abilities.p2p_pages = (plain & STRAIT_NIC_WAY_P2P_PAGES) != 0;
+  rail.abilities.plain_unknown = (plain & STRAIT_NIC_WAY_UNKNOWN) != 0;
   rails_.push_back(std::move(rail));
   // An allocation is exported once for all NICs, by what the first one says.
   if (rails_.back().abilities.wants_pages) rails_.front().abilities.wants_pages = true;
+  if (!rails_.back().abilities.follows_pages) rails_.front().abilities.follows_pages = false;
   return {};
-}
-
-plan::Plan Core::plan_for(const buffer::Claim& claim) const {
-  plan::Source source;
-  source.name = claim.device->name;
-  source.accelerator = !claim.cpu_accessible();
-  source.exports_fd = claim.can_export();
-  if (!source.exports_fd) source.export_refusal = fmt::format("{} cannot export its memory", claim.device->name);
-  source.can_copy = (claim.capabilities & STRAIT_CAN_COPY) != 0 || claim.cpu_accessible();
-  std::vector<plan::Nic> nics;
-  for (const Rail& rail : rails_) {
-    plan::Nic nic;
-    nic.name = rail.nic->name();
-    nic.software = rail.nic->info().software != 0;
-    nic.imports_fds = rail.abilities.imports_fds;
-    nic.maps_pages = rail.abilities.wants_pages && rail.nic->info().wants_pages != 0;
-    nic.grants = std::string_view(rail.nic->ops()->kind) == "soft";
-    nic.has_packets = !nic.grants || rail.nic->info().has_packets != 0;
-    nics.push_back(std::move(nic));
-  }
-  plan::Peer peer;
-  peer.cross_copy = options_.text("cross_memory") != "off";
-  if (!peer.cross_copy) peer.cross_copy_refusal = "option cross_memory is off";
-  plan::Policy policy;
-  policy.allow_staging = settings_.allow_staging;
-  policy.carrier = plan::parse_carrier(options_.text("carrier")).value_or(plan::Carrier::any);
-  return plan::make_plan(source, nics, peer, policy);
 }
 
 }  // namespace strait::node

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "sys/fork_mark.hpp"
+#include "sys/fork.hpp"
 
 namespace strait::node {
 

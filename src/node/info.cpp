@@ -18,6 +18,11 @@ json abilities(std::uint32_t bits) {
   if (bits & STRAIT_CAN_EXPORT_DMABUF) list.push_back("export");
   if (bits & STRAIT_CAN_IDENTIFY) list.push_back("identify");
   if (bits & STRAIT_CPU_ACCESSIBLE) list.push_back("cpu_accessible");
+  if (bits & STRAIT_CAN_IPC) list.push_back("ipc");
+  if (bits & STRAIT_CAN_MAP_CPU) list.push_back("map_cpu");
+  if (bits & STRAIT_CAN_ADVISE) list.push_back("advise");
+  if (bits & STRAIT_CAN_PEER_MEMORY) list.push_back("peer_memory");
+  if (bits & STRAIT_CAN_WATCH) list.push_back("watch");
   return list;
 }
 
@@ -44,12 +49,43 @@ json device_row(const buffer::Device& device) {
           {"description", device.description},
           {"memory_bytes", device.memory_bytes},
           {"capabilities", abilities(device.capabilities)},
-          {"software", device.software}};
+          {"software", device.software},
+          {"driver", device.driver},
+          {"pci_address", device.pci_address},
+          {"link", device.link}};
+}
+
+// Where it is in the machine that option sysfs shows: an empty list and -1 where that is not known.
+void add_place(json& row, const plan::Place& place) {
+  row["pci_path"] = place.path;
+  row["numa_node"] = place.numa_node;
 }
 
 json cache_row(const keys::CacheStats& stats) {
-  return {{"hits", stats.hits},       {"misses", stats.misses},   {"uncached", stats.uncached}, {"stale", stats.stale},
-          {"evicted", stats.evicted}, {"entries", stats.entries}, {"leases", stats.leases},     {"bytes", stats.bytes}};
+  return {{"hits", stats.hits},
+          {"misses", stats.misses},
+          {"uncached", stats.uncached},
+          {"stale", stats.stale},
+          {"evicted", stats.evicted},
+          {"invalidated", stats.invalidated},
+          {"registered", stats.registered},
+          {"deregistered", stats.deregistered},
+          {"discarded", stats.discarded},
+          {"failed", stats.failed},
+          {"refused_again", stats.refused_again},
+          {"dead_refused", stats.dead_refused},
+          {"entries", stats.entries},
+          {"bytes", stats.bytes},
+          {"fds", stats.fds},
+          {"leases", stats.leases},
+          {"dead_entries", stats.dead_entries},
+          {"dead_bytes", stats.dead_bytes},
+          {"memory_bytes", stats.memory_bytes}};
+}
+
+json monitor_row(const keys::MonitorStats& stats) {
+  return {{"watched", stats.watched},     {"unwatched", stats.unwatched}, {"events", stats.events},
+          {"forgotten", stats.forgotten}, {"overflows", stats.overflows}, {"retries", stats.retries}};
 }
 
 const char* progress_name(ProgressMode mode) {
@@ -65,22 +101,36 @@ std::string Core::info_json() {
   info["progress"] = progress_name(settings_.progress);
   info["memory"] = json::array();
   info["accelerators"] = json::array();
-  for (const buffer::Device* device : providers_->devices()) {
-    info["memory"].push_back(device_row(*device));
-    if (device->kind != "host") info["accelerators"].push_back(device_row(*device));
+  for (const auto& provider : providers_->providers()) {
+    for (std::uint32_t i = 0; i < provider->devices().size(); ++i) {
+      const buffer::Device& device = provider->devices()[i];
+      json row = device_row(device);
+      add_place(row, record_of(device).place);
+      if (device.kind != "host") {
+        row["free_bytes"] = provider->free_bytes(i);
+        info["accelerators"].push_back(row);
+      }
+      info["memory"].push_back(std::move(row));
+    }
   }
+  info["accelerators_absent"] = json::array();
+  for (const auto& absent : providers_->absent())
+    info["accelerators_absent"].push_back({{"kind", absent.kind}, {"because", absent.because}});
   info["nics"] = json::array();
   for (const Rail& rail : rails_) {
     const strait_nic_info& nic = rail.nic->info();
-    info["nics"].push_back({{"name", nic.name},
-                            {"description", nic.description},
-                            {"address", nic.address_text},
-                            {"software", nic.software != 0},
-                            {"imports_fds", nic.imports_fds != 0},
-                            {"max_inline_bytes", nic.max_inline_bytes},
-                            {"counters", counted(rail.nic->counters())},
-                            {"cache", cache_row(rail.cache->stats())}});
+    json row = {{"name", nic.name},
+                {"description", nic.description},
+                {"address", nic.address_text},
+                {"software", nic.software != 0},
+                {"imports_fds", nic.imports_fds != 0},
+                {"max_inline_bytes", nic.max_inline_bytes},
+                {"counters", counted(rail.nic->counters())}};
+    add_place(row, record_of(rail).place);
+    info["nics"].push_back(std::move(row));
   }
+  if (cache_) info["cache"] = cache_row(cache_->stats());
+  info["monitor"] = monitor_ ? monitor_row(monitor_->stats()) : json(nullptr);
   info["options"] = json::array();
   for (const OptionRow& row : options_.table()) {
     const std::string& value = options_.text(row.name);
@@ -105,6 +155,17 @@ std::string Core::info_json() {
     counters["lanes"] = lanes_.size();
   }
   info["counters"] = std::move(counters);
+  info["grants"] = {{"option", options_.text("grant")}, {"off_because", no_grants_because_}};
+  if (door_) {
+    const grant::DoorCounts counts = door_->counts();
+    info["grants"].update({{"guests", counts.guests},
+                           {"maps", counts.maps},
+                           {"copies", counts.copies},
+                           {"refused", counts.refused},
+                           {"revoked", counts.revoked},
+                           {"garbage", counts.garbage},
+                           {"holdouts", counts.holdouts}});
+  }
   info["warnings"] = warnings_;
   return info.dump();
 }
@@ -127,12 +188,13 @@ std::string Core::region_json(const strait_region& region) const {
   path["epoch"] = region.epoch.load();
   path["state"] = region.state.load() == RegionState::live ? "live" : region.exported ? "quarantined" : "revoked";
   if (region.exported) {
-    const bool fd = region.exported->fd.valid();
-    path["export"] = {{"way", fd ? std::string("dma-buf fd") : std::string(exports::way_name(region.exported->way))},
-                      {"text", region.exported->text},
+    const bool fd = region.exported->has_files();
+    path["export"] = {{"way", fd ? std::string("dma-buf fd") : std::string(exports::way_name(region.exported->way()))},
+                      {"text", region.exported->text()},
+                      {"lifetime", exports::lifetime_text(exports::lifetime_of(region.exported->way()))},
                       {"exports", fd ? 1 : 0}};
     json rejected = json::array();
-    for (const exports::Rejected& no : region.exported->rejected)
+    for (const exports::Rejected& no : region.exported->rejected())
       rejected.push_back({{"way", exports::way_name(no.way)}, {"reason", no.reason}});
     path["export"]["rejected"] = std::move(rejected);
   }
@@ -145,7 +207,7 @@ std::string Core::region_json(const strait_region& region) const {
     if (!how.empty()) key["registered"] = how;
     path["keys"].push_back(std::move(key));
   }
-  const plan::Plan plan = plan_for(claim);
+  const plan::Plan plan = plan_for(region);
   path["ways"] = json::array();
   for (const plan::Way& way : plan.ways) {
     path["ways"].push_back({{"way", way.name},

@@ -3,7 +3,11 @@
 #include "node/lane.hpp"
 
 #include "node/core.hpp"
+#include "node/near.hpp"
 #include "strait/wire/mlx5.hpp"
+
+strait_lane::strait_lane(strait::post::Lane lane) : core(std::move(lane)) {}
+strait_lane::~strait_lane() = default;
 
 namespace strait::node {
 namespace {
@@ -54,6 +58,26 @@ bool stays_alive(const strait_lane& lane) {
 
 }  // namespace
 
+namespace {
+
+constexpr std::uint8_t kVendorDeviceGone = 0xa3;  // beside "flushed", as the NICs of this project say it
+
+bool nic_gone(strait_lane& lane) {
+  const post::FirstError& first = lane.core.first_error();
+  return static_cast<Syndrome>(first.syndrome) == Syndrome::flushed && first.vendor == kVendorDeviceGone;
+}
+
+Error without_nic(const strait_lane& lane, const char* name) {
+  Error error = fail(Code::gone, "the {} to {} did not complete: this Node's NIC is no longer there (syndrome {:#04x})",
+                     name, lane.peer_name, static_cast<unsigned>(Syndrome::flushed));
+  error.syndrome = static_cast<std::uint32_t>(Syndrome::flushed);
+  return with_remedy(std::move(error),
+                     "Was it removed, or its driver unloaded? Open the Node again when it is back; what was put before "
+                     "may or may not have arrived");
+}
+
+}  // namespace
+
 Error why_unusable(strait_lane& lane) {
   if (lane.mark->in_child()) return dead_after_fork("lane");
   if (lane.closed.load()) return fail(Code::gone, "the Node of this lane was closed");
@@ -82,6 +106,7 @@ Error why_refused(strait_lane& lane, post::Posted posted, post::Kind kind) {
                                    : "split it, or open the lane with a larger depth");
     case post::Posted::broken: {
       const auto first = static_cast<Syndrome>(lane.core.first_error().syndrome);
+      if (nic_gone(lane)) return without_nic(lane, name);
       if (!peer_alive(lane))
         return with_remedy(fail(Code::gone, "the peer {} is gone", lane.peer_name), "connect again");
       Error error = fail(code_of(first), "the lane to {} is in error since a {} failed: {} (syndrome {:#04x})",
@@ -102,6 +127,7 @@ Error why_failed(strait_lane& lane, const post::Outcome& outcome) {
                 "the bytes of this {} arrived, but the accelerator could not copy them out of the bounce buffer", name);
   }
   auto syndrome = static_cast<Syndrome>(outcome.syndrome);
+  if (syndrome == Syndrome::flushed && nic_gone(lane)) return without_nic(lane, name);
   // A peer that ended is the reason for everything that happens to its queues afterwards.
   const auto began_with = static_cast<Syndrome>(lane.core.first_error().syndrome);
   if ((began_with == Syndrome::flushed || began_with == Syndrome::transport_retry_exceeded) && !stays_alive(lane)) {

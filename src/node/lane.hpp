@@ -17,14 +17,16 @@
 
 namespace strait::node {
 class Core;
-}
+struct Near;
+}  // namespace strait::node
 
 struct strait_lane {
   strait::post::Lane core;
   const strait::sys::ForkMark* mark = nullptr;
   strait::node::Sleeper* sleeper = nullptr;
-  bool shared = false;              // the peer's own lane: callers take the mutex
-  std::atomic<bool> closed{false};  // by strait_node_close: the queue is gone, the handle is a shell
+  std::atomic<strait::node::Near*> near{nullptr};  // null: nothing of the peer is in reach but through the NIC
+  bool shared = false;                             // the peer's own lane: callers take the mutex
+  std::atomic<bool> closed{false};                 // by strait_node_close: the queue is gone, the handle is a shell
   std::atomic<bool> peer_gone{false};
   std::atomic<std::uint64_t> polls{0};  // written by who uses the lane, read by the progress thread
   const void* owner_thread = nullptr;
@@ -35,7 +37,10 @@ struct strait_lane {
   std::string peer_name;
   std::string path;
 
-  explicit strait_lane(strait::post::Lane lane) : core(std::move(lane)) {}
+  std::unique_ptr<strait::node::Near> near_side;
+
+  explicit strait_lane(strait::post::Lane lane);
+  ~strait_lane();
 };
 
 namespace strait::node {

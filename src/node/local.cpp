@@ -15,11 +15,7 @@ Error why_slice_bad(const strait_slice& slice) {
 
 Status may_stage(const strait_slice& slice, const strait_op_options* options) {
   if (options == nullptr || (options->flags & STRAIT_REQUIRE_ZERO_COPY) == 0) return {};
-  std::string reasons;
-  if (slice.region->exported) {
-    for (const exports::Rejected& no : slice.region->exported->rejected)
-      reasons += fmt::format("; {}: {}", exports::way_name(no.way), no.reason);
-  }
+  const std::string reasons = slice.region->exported ? slice.region->exported->rejected_text() : std::string();
   return with_remedy(
       fail(Code::unsupported,
            "zero copy was required, but the memory of {} is only reached through a bounce buffer in host memory{}",

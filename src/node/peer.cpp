@@ -72,6 +72,16 @@ void Core::describe_lane(strait_lane& lane, const std::string& peer_name) const 
   lane.path = fmt::format("{} -> {} -> {}", rails_[0].nic->name(), lane.core.queue().describe(), peer_name);
 }
 
+namespace {
+
+// Before anybody else sees the lane.
+void mention_grants(strait_lane& lane) {
+  if (lane.near.load(std::memory_order_relaxed) != nullptr)
+    lane.path += "; memory it grants by map or copy: without the NIC";
+}
+
+}  // namespace
+
 Result<strait_peer*> Core::connect(const std::string& address, sys::Deadline deadline) {
   STRAIT_TRY(const sys::Endpoint to, sys::parse_endpoint(address));
   if (to.port == 0) return fail(Code::invalid, "\"{}\" names no port: peers are named host:port", address);
@@ -83,11 +93,14 @@ Result<strait_peer*> Core::connect(const std::string& address, sys::Deadline dea
   peer->address = to.text();
   peer->pid = reply.pid;
   peer->same_host = reply.host == host_;
+  peer->node_id = reply.node;
   peer->joined = true;
   peer->name = fmt::format("{} (process {})", peer->address, reply.pid);
   lane->client = peer->client;
   describe_lane(*lane, peer->name);
   peer->lane = std::move(lane);
+  bring_near(*peer->lane, *peer, deadline);
+  mention_grants(*peer->lane);
   add_lane(peer->lane.get());
   const std::lock_guard lock(peers_mutex_);
   peers_.push_back(peer.get());
@@ -105,6 +118,8 @@ Result<strait_lane*> Core::open_lane(strait_peer& peer, std::uint32_t depth, std
   peer.joined = true;
   lane->client = client;
   describe_lane(*lane, peer.name);
+  bring_near(*lane, peer, deadline);
+  mention_grants(*lane);
   add_lane(lane.get());
   return lane.release();
 }
@@ -138,6 +153,7 @@ Status Core::lookup(strait_peer& peer, const std::string& name, sys::Deadline de
   STRAIT_TRY(const rendezvous::LookupReply reply,
              client->call_for<rendezvous::LookupReply>(rendezvous::Lookup{name}, deadline));
   copy_target(reply.target, out);
+  ask_for_grant(peer, reply.target, deadline);
   return {};
 }
 
@@ -147,6 +163,7 @@ Status Core::redeem(strait_peer& peer, const strait_ticket& ticket, sys::Deadlin
   STRAIT_TRY(const auto client, client_of(peer, secret_, deadline));
   STRAIT_TRY(const rendezvous::RedeemReply reply, client->call_for<rendezvous::RedeemReply>(request, deadline));
   copy_target(reply.target, out);
+  ask_for_grant(peer, reply.target, deadline);
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "grant/host.hpp"
 #include "node/lane.hpp"
 #include "rail/mlx5/queue.hpp"
 #include "rendezvous/client.hpp"
@@ -24,6 +25,12 @@ struct strait_peer {
   bool joined = false;                    // `client` has made a queue already: further ones are extra lanes
   strait::rendezvous::PeerId served = 0;  // its connection to our rendezvous; 0: we connected to it
   std::atomic<bool> gone{false};          // that connection ended
+
+  strait::grant::NodeId node_id{};
+  std::mutex host_mutex;  // making the host below
+  bool host_tried = false;
+  std::shared_ptr<strait::grant::Host> host;  // null: not of this host, or no grants
+  std::string no_grants_because;
 
   std::mutex client_mutex;                             // making the client below
   std::shared_ptr<strait::rendezvous::Client> client;  // our connection to its rendezvous; made when first needed

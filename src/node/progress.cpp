@@ -23,6 +23,8 @@ Result<std::unique_ptr<Progress>> Progress::start(Core& core) {
   std::unique_ptr<Progress> progress(new Progress(core));
   STRAIT_TRY(progress->events_, sys::EventSet::make());
   STRAIT_CHECK(progress->events_.add(core.sleeper().wake().fd()));
+  if (core.door() != nullptr && core.settings().progress == ProgressMode::eventfd)
+    STRAIT_CHECK(progress->events_.add(core.door()->wake().fd()));
   for (const Rail& rail : core.rails()) {
     if (const int fd = rail.nic->event_fd(); fd >= 0) STRAIT_CHECK(progress->events_.add(fd));
   }

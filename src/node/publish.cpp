@@ -90,7 +90,9 @@ Result<rendezvous::Target> Core::on_lookup(rendezvous::PeerId, const std::string
     return with_remedy(fail(Code::gone, "nothing is published under \"{}\" on {}", name, address_),
                        "check the name, or wait until the owner has published it");
   }
-  return target_of(*regions_.at(found->second));
+  rendezvous::Target target = target_of(*regions_.at(found->second));
+  add_proof(target);
+  return target;
 }
 
 // A ticket for less than the region gets a key that reaches no further: the rights are then kept by our NIC and not by
@@ -131,6 +133,7 @@ Result<rendezvous::Target> Core::on_redeem(rendezvous::PeerId, const rendezvous:
     target.signal_address = 0;
     target.signal_rkey = 0;
   }
+  add_proof(target);
   return target;
 }
 

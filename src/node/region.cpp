@@ -19,18 +19,36 @@ std::uint32_t nic_access(std::uint32_t access) {
   return rights;
 }
 
+// For peers to let go of a region that is dropped without a deadline.
+constexpr std::int64_t kDropGraceNs = 20'000'000;
+
 constexpr std::uint32_t kAllAccess = STRAIT_REMOTE_READ | STRAIT_REMOTE_WRITE | STRAIT_REMOTE_ATOMIC;
 
 }  // namespace
 
+Result<Signals> Signals::make(bool for_peers) {
+  Signals out;
+  if (for_peers) {
+    const std::size_t bytes = sys::round_up(sizeof(grant::SignalPage), sys::page_bytes());
+    auto fd = sys::make_sealed_memfd("strait signals", bytes);
+    if (fd) {
+      STRAIT_TRY(out.mapping_, sys::map_file(fd->get(), 0, bytes, sys::Protect::read_write));
+      out.fd_ = std::move(*fd);
+      out.page_ = new (out.mapping_.data()) grant::SignalPage;
+      return out;
+    }
+    // No descriptors left: peers raise them through the NIC.
+  }
+  out.own_ = std::make_unique<grant::SignalPage>();
+  out.page_ = out.own_.get();
+  return out;
+}
+
 Status Core::stage(strait_region& region, const buffer::Claim& claim) {
   if (region.access != 0) {
-    std::string reasons;
-    for (const exports::Rejected& no : region.exported->rejected)
-      reasons += fmt::format("; {}: {}", exports::way_name(no.way), no.reason);
     return with_remedy(
         fail(Code::unsupported, "no NIC can reach this memory of {}, so peers cannot be given access to it{}",
-             claim.device->name, reasons),
+             claim.device->name, region.exported->rejected_text()),
         "share it with access 0 (as a local source or destination), or share host memory");
   }
   STRAIT_TRY(exports::Staging staging,
@@ -48,51 +66,117 @@ Status Core::stage(strait_region& region, const buffer::Claim& claim) {
 }
 
 Status Core::register_local(strait_region& region, const buffer::Claim& claim) {
-  const exports::Policy policy{settings_.allow_staging};
-  STRAIT_TRY(region.exported, book_.get(claim, rails_[0].abilities, policy));
-  if (region.exported->way == exports::Way::staged) return stage(region, claim);
+  const exports::Policy policy{settings_.allow_staging, settings_.reach};
+  STRAIT_TRY(region.exported, book_.get(claim, rails_[0].abilities, policy, region.files));
   region.local_address = region.address;
-  const keys::Allocation allocation{claim.whole.address, claim.whole.length_bytes, claim.identity,
-                                    region.memory != nullptr};
-  for (std::size_t i = 0; i < rails_.size(); ++i) {
-    STRAIT_TRY(keys::Lease lease,
-               rails_[i].cache->acquire(allocation, claim.writable ? std::uint32_t{STRAIT_NIC_LOCAL_WRITE} : 0u));
-    region.lkeys[i] = lease.lkey();
-    region.local.push_back(std::move(lease));
+  keys::Allocation allocation{claim.whole.address, claim.whole.length_bytes, key_identity(claim),
+                              region.memory != nullptr};
+  if (monitor_ && claim.sort == STRAIT_SORT_HOST && allocation.identity == 0 && !allocation.stable) {
+    monitor_->settle();
+    allocation.stable = allocation.monitored = true;
   }
+  const std::uint32_t access = claim.writable ? std::uint32_t{STRAIT_NIC_LOCAL_WRITE} : 0u;
+  while (region.exported->way() != exports::Way::staged) {
+    auto lease = acquire(allocation, *region.exported, access);
+    if (lease) {
+      region.local = std::move(*lease);
+      for (std::size_t i = 0; i < rails_.size(); ++i) region.lkeys[i] = region.local.lkey(i);
+      return {};
+    }
+    if (lease.error().code == Code::limit && register_slice(region, lease.error())) return {};
+    STRAIT_TRY(region.exported, next_way(*region.exported, lease.error(), settings_.allow_staging, region.files));
+  }
+  return stage(region, claim);
+}
+
+// There is no room for the whole allocation (an accelerator's BAR): then for the region's own bytes, exported by
+// themselves and not remembered.
+Status Core::register_slice(strait_region& region, const Error& why) {
+  const buffer::Range part{region.address, region.length_bytes};
+  if (region.exported->way() != exports::Way::dmabuf || part == region.claim.whole) return why;
+  STRAIT_TRY(exports::Exported how,
+             exports::make_reachable(region.claim, part, rails_[0].abilities, {false, exports::Reach::dmabuf, {}}));
+  how.text += fmt::format(", these {} bytes only: {}", part.length_bytes, why.text);
+  Reached::Files files;
+  const auto slice = std::make_shared<Reached>(std::move(how), region.claim, files);
+  rail::MemoryRequest request;
+  request.address = region.address;
+  request.length_bytes = region.length_bytes;
+  request.access = STRAIT_NIC_LOCAL_WRITE;
+  request.fd = files->fd.fd();
+  request.fd_offset = files->fd.offset();
+  request.port = slice->port();
+  if (files->pages.valid()) {
+    request.pages_fd = files->pages.fd();
+    request.pages_offset = files->pages.offset();
+  }
+  std::vector<rail::MemoryKey> made;
+  for (Rail& rail : rails_) {
+    STRAIT_TRY(rail::MemoryKey key, rail.nic->register_memory(request));
+    made.push_back(std::move(key));
+  }
+  for (std::size_t i = 0; i < made.size(); ++i) region.lkeys[i] = made[i].lkey();
+  region.own_keys = std::move(made);
+  region.exported = slice;
+  region.files = std::move(files);
+  counters_.get("registered_slices").add();
   return {};
 }
 
 Result<rail::MemoryKey> Core::register_part(const strait_region& region, Rail& rail, std::uint64_t offset,
                                             std::uint64_t length_bytes, std::uint32_t access) {
-  const exports::Exported& exported = *region.exported;
+  Reached& exported = *region.exported;
   rail::MemoryRequest request;
   request.address = region.address + offset;
   request.length_bytes = length_bytes;
   request.access = nic_access(access);
+  Reached::Files files;  // open until the NIC has its own hold on the memory
   // Host pages are reached by address: what peers may touch is never lent, so their file is not needed here.
-  if (exported.fd.valid() && exported.way != exports::Way::host_pages) {
-    request.fd = exported.fd.fd();
-    request.fd_offset = exported.fd.offset() + (request.address - exported.range.address);
-    if (exported.pages.valid()) {
-      request.pages_fd = exported.pages.fd();
-      request.pages_offset = exported.pages.offset() + (request.address - exported.range.address);
+  if (exported.has_files() && exported.way() != exports::Way::host_pages) {
+    STRAIT_TRY(files, exported.open());
+    request.fd = files->fd.fd();
+    request.fd_offset = files->fd.offset() + (request.address - exported.range().address);
+    request.port = exported.port();
+    if (files->pages.valid()) {
+      request.pages_fd = files->pages.fd();
+      request.pages_offset = files->pages.offset() + (request.address - exported.range().address);
     }
   }
+  if (exported.by_device_address()) request.access |= STRAIT_NIC_DEVICE_ADDRESS;
   return rail.nic->register_memory(request);
 }
 
 Status Core::register_remote(strait_region& region) {
   if (region.access == 0) return {};
+  for (bool trimmed = false;;) {
+    const Status done = register_remote_once(region);
+    if (done) return {};
+    region.remote.clear();
+    if (done.error().code == Code::limit && !std::exchange(trimmed, true)) {
+      cache_->trim();  // what nobody uses takes the room
+      continue;
+    }
+    // Never staged: a peer could not know when the bytes arrive.
+    STRAIT_TRY(region.exported, next_way(*region.exported, done.error(), false, region.files));
+  }
+}
+
+Status Core::register_remote_once(strait_region& region) {
+  Reached::Files for_all_rails;
+  if (region.exported->way() == exports::Way::dmabuf) {
+    STRAIT_TRY(for_all_rails, region.exported->open());
+  }
   const bool signals = (region.access & STRAIT_REMOTE_WRITE) != 0;
-  if (signals) region.signals = std::make_unique<SignalWords>();
+  if (signals) {
+    STRAIT_TRY(region.signals, Signals::make(door_ && region.exported->has_files()));
+  }
   for (Rail& rail : rails_) {
     RemoteKeys keys;
     STRAIT_TRY(keys.data, register_part(region, rail, 0, region.length_bytes, region.access));
     if (signals) {
       rail::MemoryRequest words;
       words.address = reinterpret_cast<std::uint64_t>(region.signals.get());
-      words.length_bytes = sizeof(SignalWords);
+      words.length_bytes = Signals::kWordBytes;
       words.access = STRAIT_NIC_LOCAL_WRITE | STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_ATOMIC;
       STRAIT_TRY(keys.signals, rail.nic->register_memory(words));
     }
@@ -101,15 +185,33 @@ Status Core::register_remote(strait_region& region) {
   return {};
 }
 
-Result<strait_region*> Core::share(void* address, std::uint64_t length_bytes, std::uint32_t access) {
+Status Core::check_share(std::uint32_t access) {
   if ((access & ~kAllAccess) != 0) return fail(Code::invalid, "access {:#x} has bits strait does not know", access);
   if (rails_.empty()) {
     return with_remedy(fail(Code::unsupported, "this Node has no NIC, so memory cannot be shared"),
                        "open the Node with the option nics=soft");
   }
   sweep();
+  return {};
+}
+
+// Registered on every rail: known from here on. The NICs hold the memory, so its descriptors go; only those stay that a
+// ticket for a part of it may need and nobody could make again.
+strait_region* Core::adopt(std::unique_ptr<strait_region> region) {
+  if (region->cpu_accessible) region->view.store(reinterpret_cast<std::byte*>(region->address));
+  if (region->access == 0 || region->exported->can_open_again()) region->files.reset();
+  if (region->claim.provider != nullptr && !region->cpu_accessible) book_.registered(*region->exported);
+  counters_.get("regions_shared").add();
+  const std::lock_guard lock(regions_mutex_);
+  region->id = next_region_++;
+  regions_[region->id] = region.get();
+  return region.release();
+}
+
+Result<strait_region*> Core::share(void* address, std::uint64_t length_bytes, std::uint32_t access) {
+  STRAIT_CHECK(check_share(access));
   const std::int64_t before_ns = sys::now_ns();
-  STRAIT_TRY(const buffer::Claim claim, providers_->classify(address, length_bytes));
+  STRAIT_TRY(const buffer::Claim claim, recognise({reinterpret_cast<std::uint64_t>(address), length_bytes}));
   auto region = std::make_unique<strait_region>();
   region->recognise_ns = sys::now_ns() - before_ns;
   if (!claim.writable && (access & (STRAIT_REMOTE_WRITE | STRAIT_REMOTE_ATOMIC)) != 0) {
@@ -138,11 +240,7 @@ Result<strait_region*> Core::share(void* address, std::uint64_t length_bytes, st
     release_local(*region);
     return registered.error();
   }
-  counters_.get("regions_shared").add();
-  const std::lock_guard lock(regions_mutex_);
-  region->id = next_region_++;
-  regions_[region->id] = region.get();
-  return region.release();
+  return adopt(std::move(region));
 }
 
 // Ends every peer's access. What follows cannot fail, so a region is never half revoked.
@@ -153,10 +251,14 @@ void Core::cut_off_locked(strait_region& region) {
 
 // The local registration and the place in the Node's memory: only when no operation uses the region any more.
 void Core::release_local(strait_region& region) {
-  region.local.clear();
+  region.local.reset();
+  region.own_keys.clear();
   region.bounce_key.reset();
   region.staging.reset();
+  region.files.reset();
   region.exported.reset();
+  region.view.store(nullptr);
+  region.view_mapping.reset();
   strait_memory* memory = nullptr;
   {
     const std::lock_guard lock(regions_mutex_);
@@ -167,7 +269,11 @@ void Core::release_local(strait_region& region) {
   (void)free(memory);
 }
 
-bool Core::in_use(const strait_region& region, std::string* by_whom) {
+bool Core::in_use(const strait_region& region) {
+  return is_held(region) || lanes_hold(region, nullptr);
+}
+
+bool Core::lanes_hold(const strait_region& region, std::string* by_whom) {
   const std::lock_guard lock(lanes_mutex_);
   for (strait_lane* lane : lanes_) {
     if (!lane->core.holds(&region)) continue;
@@ -187,8 +293,9 @@ Status Core::revoke(strait_region& region, sys::Deadline deadline) {
     }
     std::erase_if(names_, [&](const auto& entry) { return entry.second == region.id; });
   }
+  const std::vector<grant::Holdout> holdouts = take_back(region, deadline);
   std::string by_whom;
-  for (std::uint32_t turn = 0; in_use(region, &by_whom); ++turn) {
+  for (std::uint32_t turn = 0; lanes_hold(region, &by_whom); ++turn) {
     if (deadline.passed()) {
       return with_remedy(
           fail(Code::timeout,
@@ -201,6 +308,14 @@ Status Core::revoke(strait_region& region, sys::Deadline deadline) {
     drive_all();
     reap_shared_lanes();
     if (turn > 64) (void)sys::nap_on(-1, 50'000);
+  }
+  if (!leave_pages(region, holdouts)) {
+    return with_remedy(
+        fail(Code::timeout,
+             "no operation finds the region any more, but process {} {}, and this memory cannot be given other pages; "
+             "it stays quarantined",
+             holdouts[0].pid, holdouts[0].inside ? "has not come out of it" : "has not let go of its mapping"),
+        "end that process, then revoke again; do not put new data into the memory before");
   }
   release_local(region);
   return {};
@@ -216,8 +331,9 @@ void Core::drop(strait_region* raw) {
     std::erase_if(names_, [&](const auto& entry) { return entry.second == region->id; });
     regions_.erase(region->id);
   }
+  const std::vector<grant::Holdout> holdouts = take_back(*region, sys::Deadline::after_ns(kDropGraceNs));
   reap_shared_lanes();
-  if (!in_use(*region, nullptr)) {
+  if (!lanes_hold(*region, nullptr) && leave_pages(*region, holdouts)) {
     release_local(*region);
     return;
   }
@@ -231,12 +347,13 @@ void Core::drop(strait_region* raw) {
 
 void Core::sweep() {
   if (draining() == 0) return;
+  if (freed_.some.exchange(false) && cache_) cache_->reap();
   reap_shared_lanes();
   std::vector<std::unique_ptr<strait_region>> drained;
   {
     const std::lock_guard lock(regions_mutex_);
     for (auto& region : draining_) {
-      if (!in_use(*region, nullptr)) drained.push_back(std::move(region));
+      if (!in_use(*region)) drained.push_back(std::move(region));
     }
     std::erase(draining_, nullptr);
     draining_count_.store(draining_.size(), std::memory_order_relaxed);
@@ -262,11 +379,27 @@ Status Core::wait_signal(strait_region& region, std::uint32_t index, std::uint64
       if (value >= at_least) return {};
       return fail(Code::timeout, "signal {} is at {} and did not reach {} before the deadline", index, value, at_least);
     }
-    if (did == 0 && sys::now_ns() > spin_until_ns && rails_[0].nic->arm()) {
-      // Bounded: others sleep on the NIC's descriptor too, and may take the event.
-      (void)sys::nap_on(rails_[0].nic->event_fd(), std::min<std::int64_t>(deadline.left_ns(), 1'000'000));
-    }
+    if (did == 0 && sys::now_ns() > spin_until_ns) sleep_on_signal(region, index, at_least, deadline);
   }
+}
+
+// Until the NIC has something, or a peer that maps the signals raised one. Bounded: others sleep on the same
+// descriptors, and may take the event.
+void Core::sleep_on_signal(strait_region& region, std::uint32_t index, std::uint64_t at_least, sys::Deadline deadline) {
+  constexpr std::int64_t kLongestNapNs = 1'000'000;
+  const rail::Nic& nic = *rails_[0].nic;
+  if (!nic.arm()) return;
+  const std::int64_t nap_ns = std::min(deadline.left_ns(), kLongestNapNs);
+  if (!door_) {
+    (void)sys::nap_on(nic.event_fd(), nap_ns);
+    return;
+  }
+  door_->begin_sleep();
+  if (region.signals->words[index].load() < at_least) {
+    (void)sys::nap_on_either(nic.event_fd(), door_->wake().fd(), nap_ns);
+    door_->wake().clear();
+  }
+  door_->end_sleep();
 }
 
 }  // namespace strait::node

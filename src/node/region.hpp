@@ -13,23 +13,42 @@
 #include <vector>
 
 #include "buffer/claim.hpp"
-#include "export/reach.hpp"
 #include "export/staging.hpp"
+#include "grant/format.hpp"
 #include "keys/cache.hpp"
+#include "node/export_book.hpp"
 #include "rail/mlx5/nic.hpp"
 #include "strait/c.h"
+#include "sys/fd.hpp"
+#include "sys/mapping.hpp"
 
 namespace strait::node {
 
 class Core;
-inline constexpr std::size_t kMaxRails = 4;
+inline constexpr std::size_t kMaxRails = keys::kMaxRails;
 
 enum class RegionState : std::uint32_t { live, revoked };
 
-// STRAIT_SIGNALS words of plain host memory, on their own cache lines.
-struct alignas(64) SignalWords {
-  std::array<std::atomic<std::uint64_t>, STRAIT_SIGNALS> words{};
+// The signals of a region: STRAIT_SIGNALS words of host memory. In a memory file of their own where peers of this host
+// may be given them.
+class Signals {
+ public:
+  Signals() = default;
+  [[nodiscard]] static Result<Signals> make(bool for_peers);
+
+  [[nodiscard]] explicit operator bool() const { return page_ != nullptr; }
+  [[nodiscard]] grant::SignalPage* operator->() const { return page_; }
+  [[nodiscard]] grant::SignalPage* get() const { return page_; }
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  static constexpr std::size_t kWordBytes = sizeof(std::uint64_t) * STRAIT_SIGNALS;
+
+ private:
+  grant::SignalPage* page_ = nullptr;
+  std::unique_ptr<grant::SignalPage> own_;
+  sys::Fd fd_;
+  sys::Mapping mapping_;
 };
+static_assert(grant::kSignals == STRAIT_SIGNALS);
 
 struct RemoteKeys {
   rail::MemoryKey data;
@@ -56,6 +75,8 @@ struct strait_region {
   bool cpu_accessible = false;
   bool writable = true;
   bool staged = false;
+  bool viewless = false;                  // ... and nowhere, as was found out
+  std::atomic<std::byte*> view{nullptr};  // where this CPU finds the first byte; null: not known
 
   std::uint32_t access = 0;  // STRAIT_REMOTE_*
   std::uint64_t id = 0;
@@ -63,18 +84,30 @@ struct strait_region {
   std::shared_ptr<strait::node::Core> core;
   struct strait_memory* memory = nullptr;  // allocated by the Node, else null
 
-  std::vector<strait::keys::Lease> local;  // one per rail; empty once drained
-  strait::rail::MemoryKey bounce_key;      // staged: of the bounce buffer
+  strait::keys::Lease local;                      // for every rail; ended once drained
+  strait::rail::MemoryKey bounce_key;             // staged: of the bounce buffer
+  strait::sys::Mapping reserved;                  // of a descriptor: addresses to call it by,
+  std::vector<strait::rail::MemoryKey> own_keys;  // and its local keys, which no cache holds
   std::mutex staging_mutex;
   std::unique_ptr<strait::exports::Staging> staging;
   std::vector<strait::node::RemoteKeys> remote;   // one per rail; empty once revoked
   std::vector<strait::node::GrantedKey> granted;  // of the first rail
-  std::unique_ptr<strait::node::SignalWords> signals;
-  std::shared_ptr<strait::exports::Exported> exported;
+  strait::node::Signals signals;
+  strait::sys::Mapping view_mapping;  // of accelerator memory that lies in a file
+  bool left_behind = false;           // its pages were left to a peer that would not let go
+  std::shared_ptr<strait::node::Reached> exported;
+  strait::node::Reached::Files files;  // only where they could not be opened again for what is registered later
 
   // For people.
   strait::buffer::Claim claim;
   std::int64_t recognise_ns = 0;
+
+  // Null: this CPU does not reach it.
+  [[nodiscard]] std::byte* view_at(std::uint64_t offset) {
+    std::byte* const first = view.load(std::memory_order_acquire);
+    return first != nullptr ? first + offset : find_view(offset);
+  }
+  [[nodiscard]] std::byte* find_view(std::uint64_t offset);  // grants.cpp
 };
 
 struct strait_published {

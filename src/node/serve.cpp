@@ -62,6 +62,7 @@ Result<rendezvous::ConnectReply> Core::on_connect(rendezvous::PeerId id, const r
   peer.address = request.name;
   peer.pid = request.pid;
   peer.same_host = request.host == host_;
+  peer.node_id = request.node;
   peer.name = fmt::format("{} (process {})", request.name, request.pid);
   describe_lane(*lane, peer.name);
   peer.lane = std::move(lane);

@@ -6,6 +6,8 @@
 #include <bit>
 #include <charconv>
 
+#include "buffer/built_in.hpp"
+
 namespace strait::node {
 
 Settings Settings::from(const Options& options) {
@@ -14,6 +16,11 @@ Settings Settings::from(const Options& options) {
   s.progress = progress == "caller"    ? ProgressMode::caller
                : progress == "eventfd" ? ProgressMode::eventfd
                                        : ProgressMode::thread;
+  const std::string& grants = options.text("grant");
+  s.grants = grants == "ring"   ? Grants::ring
+             : grants == "map"  ? Grants::map
+             : grants == "copy" ? Grants::copy
+                                : Grants::automatic;
   s.deadline_ns = options.duration_ns("deadline");
   s.connect_deadline_ns = options.duration_ns("connect_deadline");
   s.ack_timeout_ns = options.duration_ns("ack_timeout");
@@ -23,9 +30,19 @@ Settings Settings::from(const Options& options) {
   s.rnr_retries = static_cast<std::uint32_t>(options.integer("rnr_retries"));
   s.lane_depth =
       std::bit_ceil(static_cast<std::uint32_t>(std::clamp<std::int64_t>(options.integer("lane_depth"), 1, 8192)));
-  s.allow_staging = options.flag("allow_staging");
+  s.staging_piece_bytes = static_cast<std::uint64_t>(options.integer("staging_piece"));
+  s.reach = exports::parse_reach(options.text("reach"));
+  s.allow_staging = options.flag("allow_staging") || s.reach == exports::Reach::staged;
   return s;
 }
+
+namespace {
+
+bool is_vendor(std::string_view kind) {
+  return std::ranges::find(buffer::kVendors, kind) != buffer::kVendors.end();
+}
+
+}  // namespace
 
 Result<std::vector<Wanted>> parse_wanted(const std::string& option, const std::string& text) {
   std::vector<Wanted> all;
@@ -50,10 +67,17 @@ Result<std::vector<Wanted>> parse_wanted(const std::string& option, const std::s
         return fail(Code::invalid, "option {}: \"{}\" does not say how many (0 to 64, as in soft:2)", option, item);
       }
     }
-    if (wanted.kind != "soft") {
+    const bool vendor = option == "accelerators" && (wanted.kind == "auto" || is_vendor(wanted.kind));
+    if (vendor && colon != std::string::npos) {
+      return with_remedy(
+          fail(Code::invalid, "option {}: \"{}\": how many there are is for the driver to say", option, item),
+          "Its own variable (CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES, ...) chooses among them.");
+    }
+    if (wanted.kind != "soft" && !vendor) {
       return with_remedy(fail(Code::invalid, "option {}: strait knows no \"{}\" in this version", option, wanted.kind),
                          fmt::format("{}=soft opens software devices, {}=none opens none{}", option, option,
-                                     option == "nics" ? ", nics=verbs:NAME an RDMA device" : ""));
+                                     option == "nics" ? ", nics=verbs:NAME an RDMA device"
+                                                      : ", auto every vendor's whose driver is there"));
     }
     if (wanted.count > 0) all.push_back(std::move(wanted));
   }

@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "base/options.hpp"
+#include "export/abilities.hpp"
 
 namespace strait::node {
 
 enum class ProgressMode { thread, caller, eventfd };
+enum class Grants { automatic, map, copy, ring };
 
 struct Settings {
   ProgressMode progress = ProgressMode::thread;
@@ -23,6 +25,9 @@ struct Settings {
   std::uint32_t rnr_retries = 0;
   std::uint32_t lane_depth = 0;
   bool allow_staging = false;
+  Grants grants = Grants::automatic;
+  exports::Reach reach = exports::Reach::automatic;
+  std::uint64_t staging_piece_bytes = 0;
 
   [[nodiscard]] static Settings from(const Options& options);
 };

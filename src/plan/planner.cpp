@@ -13,8 +13,22 @@ struct Reached {
   std::string why_not;
 };
 
+// The refusals themselves have rows of their own.
+std::string refused_text(const Memory& memory, const Nic& nic) {
+  std::string ways;
+  for (const Refusal& each : memory.refused) ways += (ways.empty() ? ": not by " : ", nor by ") + each.way;
+  return fmt::format("{} does not reach {} memory{}", nic.name, memory.name, ways);
+}
+
 // Whether a NIC can reach the memory itself, and as what.
-Reached reach(const Source& source, const Nic& nic) {
+Reached reach(const Memory& source, const Nic& nic) {
+  if (source.migrates && !nic.follows_pages) {
+    return {false, false, "host pages",
+            fmt::format("{} memory is managed: it migrates, and {} would keep to pages that it has left", source.name,
+                        nic.name)};
+  }
+  if (source.staged_only) return {false, false, "no registration", refused_text(source, nic)};
+  if (!source.reached_by.empty()) return {true, false, source.reached_by, {}};
   if (!source.accelerator) return {true, false, "host pages", {}};
   if (source.exports_fd && nic.imports_fds) return {true, false, nic.maps_pages ? "mapped memfd" : "dma-buf", {}};
   if (source.has_port && nic.reads_ports) return {true, true, "memory port", {}};
@@ -23,6 +37,47 @@ Reached reach(const Source& source, const Nic& nic) {
     return {false, false, "no export", fmt::format("{} memory cannot be reached: {}", source.name, why)};
   }
   return {false, false, "dma-buf", fmt::format("{} imports no descriptors", nic.name)};
+}
+
+// The far end of a NIC's way: empty text when the NIC there reaches the memory, else why not.
+std::string far_refusal(const Peer& peer, const Nic& here) {
+  if (!peer.memory) return {};
+  const Reached reached = reach(*peer.memory, peer.nics.empty() ? here : peer.nics.front());
+  return reached.possible ? std::string() : "at the other end, " + reached.why_not;
+}
+
+// " -> dma-buf (cuda:1)"
+std::string far_end(const Peer& peer, const Nic& here) {
+  if (!peer.memory) return {};
+  const Nic& there = peer.nics.empty() ? here : peer.nics.front();
+  return fmt::format(" -> {} -> {} ({})", there.name, reach(*peer.memory, there).how, peer.memory->name);
+}
+
+// "cuda:0 memory as host pages", and why so where that is not plain.
+std::string reached_text(const Memory& source, const Reached& reached) {
+  return fmt::format("{} memory {} {}{}", source.name, source.reached_by.empty() ? "as" : "by", reached.how,
+                     source.migrates ? " (it is managed: it migrates, so it is never exported)" : "");
+}
+
+// ", below one PCIe switch"
+std::string nearness_of(const Memory& source, const Nic& nic) {
+  const std::string text = distance_text(distance(source.place, nic.place));
+  return text.empty() ? text : ", " + text;
+}
+
+// What hardware of this shape can be expected to carry; a rule of thumb, and shown as one.
+Estimate rule_of_thumb(const Memory& source, const Nic& nic) {
+  if (nic.software) return {};
+  switch (distance(source.place, nic.place).nearness) {
+    case Nearness::same_device:
+    case Nearness::one_switch:
+    case Nearness::switches: return {2, 24, false};
+    case Nearness::root_complex: return {2.5, 12, false};
+    case Nearness::numa_node: return {3, 8, false};
+    case Nearness::machine: return {4, 3, false};
+    case Nearness::unknown: break;
+  }
+  return {};
 }
 
 // The copies happen one after the other, so their times add up.
@@ -46,12 +101,12 @@ std::string no_grants(const Nic& nic) {
   return fmt::format("{} shares no rings with peers: it has a wire of its own", nic.name);
 }
 
-Way by_copy(const Source& source, const Nic& nic, const Peer& peer, const Policy& policy, const Costs& costs) {
+Way by_copy(const Memory& source, const Nic& nic, const Peer& peer, const Policy& policy, const Costs& costs) {
   const Reached reached = reach(source, nic);
   const char* call = peer.reach == Reach::same_process ? "memcpy" : "process_vm_readv";
   Way way{Kind::copy,
-          fmt::format("zero-copy: {} -> {} -> ring grant, one copy by the owner's engine ({})", reached.how, nic.name,
-                      call),
+          fmt::format("zero-copy: {} -> {} -> ring grant, one copy by the owner's engine ({}){}", reached.how, nic.name,
+                      call, far_end(peer, nic)),
           "ring grant, one copy",
           nic.name,
           Verdict::no,
@@ -61,6 +116,8 @@ Way by_copy(const Source& source, const Nic& nic, const Peer& peer, const Policy
     settle(way, Verdict::no, no_grants(nic));
   } else if (!reached.possible) {
     settle(way, Verdict::no, reached.why_not);
+  } else if (const std::string far = far_refusal(peer, nic); !far.empty()) {
+    settle(way, Verdict::no, far);
   } else if (peer.reach == Reach::other_host) {
     settle(way, Verdict::no, "the peer is on another host");
   } else if (forced_off(way, policy, Carrier::grant, "roce")) {
@@ -74,15 +131,17 @@ Way by_copy(const Source& source, const Nic& nic, const Peer& peer, const Policy
     settle(way, Verdict::no, fmt::format("the two processes may not read each other's memory: {}", why));
   } else {
     settle(way, Verdict::yes,
-           fmt::format("{} reaches {} memory as {}; the peer is on this host", nic.name, source.name, reached.how));
+           fmt::format("{} reaches {}; the peer is on this host{}", nic.name, reached_text(source, reached),
+                       nearness_of(source, nic)));
   }
   return way;
 }
 
-Way by_ring(const Source& source, const Nic& nic, const Peer& peer, const Policy& policy, const Costs& costs) {
+Way by_ring(const Memory& source, const Nic& nic, const Peer& peer, const Policy& policy, const Costs& costs) {
   const Reached reached = reach(source, nic);
   Way way{Kind::ring,
-          fmt::format("zero-copy: {} -> {} -> ring grant through the shared ring (two copies)", reached.how, nic.name),
+          fmt::format("zero-copy: {} -> {} -> ring grant through the shared ring (two copies){}", reached.how, nic.name,
+                      far_end(peer, nic)),
           "ring grant, two copies",
           nic.name,
           Verdict::no,
@@ -92,32 +151,36 @@ Way by_ring(const Source& source, const Nic& nic, const Peer& peer, const Policy
     settle(way, Verdict::no, no_grants(nic));
   } else if (!reached.possible) {
     settle(way, Verdict::no, reached.why_not);
+  } else if (const std::string far = far_refusal(peer, nic); !far.empty()) {
+    settle(way, Verdict::no, far);
   } else if (peer.reach == Reach::other_host) {
     settle(way, Verdict::no, "the peer is on another host");
   } else if (!forced_off(way, policy, Carrier::grant, "roce")) {
     settle(way, Verdict::yes,
-           fmt::format("{} reaches {} memory as {}; small operations always go this way", nic.name, source.name,
-                       reached.how));
+           fmt::format("{} reaches {}; small operations always go this way", nic.name, reached_text(source, reached)));
   }
   return way;
 }
 
-Way by_packets(const Source& source, const Nic& nic, const Peer& peer, const Policy& policy) {
+Way by_packets(const Memory& source, const Nic& nic, const Peer& peer, const Policy& policy) {
   const Reached reached = reach(source, nic);
   Way way{Kind::packets,
-          fmt::format("zero-copy: {} -> {} -> RoCEv2 packets", reached.how, nic.name),
+          fmt::format("zero-copy: {} -> {} -> RoCEv2 packets{}", reached.how, nic.name, far_end(peer, nic)),
           "RoCEv2 packets",
           nic.name,
           Verdict::no,
           {},
-          {}};
+          rule_of_thumb(source, nic)};
   if (!nic.has_packets && (peer.reach == Reach::other_host || policy.carrier == Carrier::packets)) {
     settle(way, Verdict::no, fmt::format("{} has no port for packets", nic.name));
   } else if (!reached.possible) {
     settle(way, Verdict::no, reached.why_not);
+  } else if (const std::string far = far_refusal(peer, nic); !far.empty()) {
+    settle(way, Verdict::no, far);
   } else if (forced_off(way, policy, Carrier::packets, "grant")) {
   } else if (peer.reach == Reach::other_host || policy.carrier == Carrier::packets || !nic.grants) {
-    settle(way, Verdict::yes, fmt::format("{} reaches {} memory as {}", nic.name, source.name, reached.how));
+    settle(way, Verdict::yes,
+           fmt::format("{} reaches {}{}", nic.name, reached_text(source, reached), nearness_of(source, nic)));
   } else {
     settle(way, Verdict::no,
            peer.reach == Reach::same_process ? "the peer is in this process" : "the peer is on this host");
@@ -125,30 +188,131 @@ Way by_packets(const Source& source, const Nic& nic, const Peer& peer, const Pol
   return way;
 }
 
+const char* not_one_node(const Peer& peer) {
+  switch (peer.reach) {
+    case Reach::same_process: return "the two ends are different Nodes";
+    case Reach::same_host: return "the two ends are in different processes";
+    case Reach::other_host: break;
+  }
+  return "the peer is on another host";
+}
+
+// What one process can ask of a device, or of memcpy, without any NIC.
+Way by_engine(const Memory& from, const Peer& peer, const Costs& costs) {
+  const Memory& to = *peer.memory;
+  const bool host_only = !from.accelerator && !to.accelerator;
+  const Memory& worker = from.accelerator ? from : to;
+  Way way{Kind::engine,
+          host_only ? std::string("memcpy") : fmt::format("copy engine of {}", worker.name),
+          host_only ? "memcpy" : "copy engine",
+          {},
+          Verdict::no,
+          {},
+          host_only || worker.software ? estimate(costs, 1) : Estimate{}};
+  if (!peer.same_node) {
+    settle(way, Verdict::no, not_one_node(peer));
+  } else if (host_only) {
+    settle(way, Verdict::yes, "both ends are host memory");
+  } else if (!worker.can_copy) {
+    settle(way, Verdict::no, fmt::format("{} has no copy engine that strait can use", worker.name));
+  } else if (from.accelerator && to.accelerator && from.name != to.name) {
+    settle(way, Verdict::no, "the two ends are different devices");
+  } else {
+    settle(way, Verdict::yes,
+           from.accelerator && to.accelerator ? "both ends are one device" : "one end is host memory");
+  }
+  return way;
+}
+
+Way by_link(const Memory& from, const Peer& peer) {
+  const Memory& to = *peer.memory;
+  const std::string bus = from.link.empty() ? "PCIe" : from.link;
+  Way way{Kind::link, fmt::format("{} -> {} over {}", from.name, to.name, bus), "device to device", {}, Verdict::no, {},
+          {}};
+  if (!from.accelerator || !to.accelerator) {
+    settle(way, Verdict::no, "one end is host memory");
+  } else if (!peer.same_node) {
+    settle(way, Verdict::no, not_one_node(peer));
+  } else if (from.kind != to.kind) {
+    settle(way, Verdict::no, fmt::format("{} and {} devices have no copies between them", from.kind, to.kind));
+  } else if (from.name == to.name) {
+    settle(way, Verdict::no, "both ends are one device");
+  } else if (!from.can_copy) {
+    settle(way, Verdict::no, fmt::format("{} has no copy engine that strait can use", from.name));
+  } else {
+    settle(way, Verdict::yes, fmt::format("{} copies over {}", from.kind, bus));
+  }
+  return way;
+}
+
+// Put and get go through a NIC, which checks what is allowed; handles of the vendor give everything away.
+Way by_ipc(const Memory& from, const Peer& peer) {
+  const Memory& to = *peer.memory;
+  Way way{
+      Kind::ipc, fmt::format("{} handle opened by the other process", from.kind), "vendor's IPC", {}, Verdict::no, {},
+      {}};
+  if (peer.reach == Reach::same_process) {
+    settle(way, Verdict::no, "both ends are in this process");
+  } else if (peer.reach == Reach::other_host) {
+    settle(way, Verdict::no, "the peer is on another host");
+  } else if (from.kind != to.kind || !from.accelerator) {
+    settle(way, Verdict::no, "the two ends are not devices of one vendor");
+  } else if (!from.can_ipc || !to.can_ipc) {
+    settle(way, Verdict::no, fmt::format("{} memory has no handles for other processes", from.kind));
+  } else {
+    settle(way, Verdict::no, "a handle opens whole allocations without a check: put and get do not use it");
+  }
+  return way;
+}
+
+// What was to come before the way that is taken.
+void add_refusals(const Memory& memory, const Nic& nic, const char* where, std::vector<Way>& ways) {
+  for (const Refusal& each : memory.refused) {
+    ways.push_back({Kind::reach,
+                    fmt::format("{} -> {} ({})", each.way, nic.name, memory.name),
+                    where + each.way,
+                    nic.name,
+                    Verdict::no,
+                    each.reason,
+                    {}});
+  }
+}
+
 // Staging moves host memory by whichever carrier can; so it needs one that could be taken if the memory were the
 // host's.
-Way staged(const Source& source, std::span<const Nic> nics, const Peer& peer, const Policy& policy,
+Way staged(const Memory& source, std::span<const Nic> nics, const Peer& peer, const Policy& policy,
            const Costs& costs) {
   Way way{Kind::staged,          "staged through host memory",
           "staged through host", nics.empty() ? "" : nics.front().name,
           Verdict::no,           {},
           estimate(costs, 3)};
-  Source host;
+  Memory host;
   host.name = "host";
   const bool carried = std::ranges::any_of(nics, [&](const Nic& nic) {
     return by_ring(host, nic, peer, policy, costs).verdict == Verdict::yes ||
            by_packets(host, nic, peer, policy).verdict == Verdict::yes;
   });
-  if (!source.accelerator) {
+  const bool far_device = peer.memory && peer.memory->accelerator;
+  const bool local = peer.same_node;
+  const bool followed = !source.migrates || std::ranges::any_of(nics, [](const Nic& nic) { return nic.follows_pages; });
+  if (!source.accelerator && !far_device && followed) {
     settle(way, Verdict::no, "it is host memory already");
+  } else if (far_device && !local &&
+             std::ranges::all_of(nics, [&](const Nic& nic) { return !far_refusal(peer, nic).empty(); })) {
+    settle(way, Verdict::no,
+           fmt::format("{} would have to be staged by the peer, which cannot know when", peer.memory->name));
   } else if (nics.empty()) {
     settle(way, Verdict::no, "there is no NIC");
   } else if (!source.can_copy) {
     settle(way, Verdict::no, fmt::format("{} cannot copy to host memory", source.name));
-  } else if (!carried) {
+  } else if (far_device && !peer.memory->can_copy) {
+    settle(way, Verdict::no, fmt::format("{} cannot copy from host memory", peer.memory->name));
+  } else if (!carried && !local) {
     settle(way, Verdict::no, "no carrier reaches the peer");
   } else if (policy.require_zero_copy) {
     settle(way, Verdict::no, "refused by require=zero_copy");
+  } else if (policy.staging_asked) {
+    settle(way, Verdict::yes, "asked for by reach=staged");
   } else if (!policy.allow_staging) {
     settle(way, Verdict::held, "never silent: allowed only with allow_staging=1");
   } else {
@@ -166,13 +330,29 @@ Result<Carrier> parse_carrier(std::string_view text) {
   return fail(Code::invalid, "\"{}\" is not a carrier: auto, grant or roce", text);
 }
 
-Plan make_plan(const Source& source, std::span<const Nic> nics, const Peer& peer, const Policy& policy,
-               const Costs& costs) {
-  Plan plan{source.name, peer.name.empty() ? "any peer on this host" : peer.name, {}, {}};
-  // By preference: fewer copies first, then the order in which the NICs were given (nearest first).
-  for (const Nic& nic : nics) plan.ways.push_back(by_copy(source, nic, peer, policy, costs));
-  for (const Nic& nic : nics) plan.ways.push_back(by_ring(source, nic, peer, policy, costs));
-  for (const Nic& nic : nics) plan.ways.push_back(by_packets(source, nic, peer, policy));
+Plan make_plan(const Memory& source, std::span<const Nic> nics, const Peer& peer, const Policy& policy,
+               const Costs& costs, std::size_t rank) {
+  const std::string where = peer.name.empty() ? "any peer on this host" : peer.name;
+  Plan plan{source.name, where, {}, {}};
+  if (peer.memory) {
+    plan.to = peer.same_node ? peer.memory->name : fmt::format("{}@{}", peer.memory->name, where);
+    plan.ways.push_back(by_engine(source, peer, costs));
+    plan.ways.push_back(by_link(source, peer));
+    plan.ways.push_back(by_ipc(source, peer));
+  }
+  // By preference: fewer copies first, then the nearest NIC.
+  std::vector<Place> places;
+  for (const Nic& nic : nics) places.push_back(nic.place);
+  const std::vector<std::size_t> order = nearest_first(source.place, places, rank);
+  if (!nics.empty()) {
+    add_refusals(source, nics[order.front()], "", plan.ways);
+    if (peer.memory && !peer.same_node)
+      add_refusals(*peer.memory, peer.nics.empty() ? nics[order.front()] : peer.nics.front(), "at the other end, ",
+                   plan.ways);
+  }
+  for (const std::size_t i : order) plan.ways.push_back(by_copy(source, nics[i], peer, policy, costs));
+  for (const std::size_t i : order) plan.ways.push_back(by_ring(source, nics[i], peer, policy, costs));
+  for (const std::size_t i : order) plan.ways.push_back(by_packets(source, nics[i], peer, policy));
   plan.ways.push_back(staged(source, nics, peer, policy, costs));
   const auto best = std::ranges::find(plan.ways, Verdict::yes, &Way::verdict);
   if (best != plan.ways.end()) plan.chosen = static_cast<std::size_t>(best - plan.ways.begin());
@@ -203,10 +383,14 @@ const char* verdict_name(Verdict verdict) {
 
 const char* kind_name(Kind kind) {
   switch (kind) {
+    case Kind::engine: return "engine";
+    case Kind::link: return "link";
+    case Kind::ipc: return "ipc";
     case Kind::copy: return "copy";
     case Kind::ring: return "ring";
     case Kind::packets: return "roce";
     case Kind::staged: return "staged";
+    case Kind::reach: return "reach";
   }
   return "unknown";
 }

@@ -14,17 +14,34 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "plan/place.hpp"
 
 namespace strait::plan {
 
-// How the memory can be reached.
-struct Source {
+// A way to a NIC that would have come first, and why it is none.
+struct Refusal {
+  std::string way;  // "dma-buf"
+  std::string reason;
+};
+
+// Memory of one device, or of the host, at either end.
+struct Memory {
   std::string name;            // "soft:0", "host"
   bool accelerator = false;    // the CPU cannot follow its pointers
   bool exports_fd = false;     // a dma-buf or another descriptor that maps
   std::string export_refusal;  // why not, when it does not
   bool has_port = false;       // reachable through a MemoryPort of this process
   bool can_copy = true;        // to and from host memory: what staging needs
+  std::string kind = {};       // whose memory: "cuda", "host"; devices of one kind copy among each other
+  bool can_ipc = false;        // another process can open it by the vendor's own handle
+  std::string link = {};       // what joins devices of this kind: "Gaudi link"; empty: the PCIe bus
+  bool software = false;
+  Place place = {};
+  bool migrates = false;  // managed: the CPU reaches it, its pages move, and no descriptor of it is made
+  // What registering it told, or what was asked for by name: it overrules all that the records promise.
+  std::string reached_by = {};        // "peer-memory client"; empty: nobody has asked a NIC yet
+  bool staged_only = false;           // no NIC takes it
+  std::vector<Refusal> refused = {};  // before that way was taken
 };
 
 struct Nic {
@@ -35,6 +52,8 @@ struct Nic {
   bool has_packets = false;  // can send RoCEv2 itself
   bool grants = true;        // shares rings with peers on this host
   bool maps_pages = false;   // takes no dma-buf: registers the mapping of the file behind one
+  Place place = {};
+  bool follows_pages = false;  // reads host memory through the process's page tables; false: it pins pages
 };
 
 enum class Reach { same_process, same_host, other_host };
@@ -42,8 +61,11 @@ enum class Reach { same_process, same_host, other_host };
 struct Peer {
   std::string name;  // "10.0.0.7:7471"; empty: no particular peer, planned for same_host
   Reach reach = Reach::same_host;
-  bool cross_copy = false;         // process_vm_readv works between the two processes
-  std::string cross_copy_refusal;  // why not: "Yama scope 1", "another PID namespace"
+  bool cross_copy = false;            // process_vm_readv works between the two processes
+  std::string cross_copy_refusal;     // why not: "Yama scope 1", "another PID namespace"
+  std::optional<Memory> memory = {};  // where the bytes are to go; unset: memory that its NIC reaches
+  bool same_node = false;             // both ends are one Node's: it can copy without any NIC
+  std::vector<Nic> nics = {};         // its own; empty: the same as here
 };
 
 enum class Carrier { any, grant, packets };
@@ -54,6 +76,7 @@ struct Policy {
   bool require_zero_copy = false;  // staging is refused
   bool allow_staging = false;      // staging may be chosen when nothing else works
   Carrier carrier = Carrier::any;  // forced: every other carrier is "no"
+  bool staging_asked = false;      // by name, which allows it too
 };
 
 // Measured on this machine; 0: unknown, and then the estimate stays empty.
@@ -63,11 +86,15 @@ struct Costs {
 };
 
 enum class Verdict { yes, no, held };  // held: possible, but not without permission
-enum class Kind { copy, ring, packets, staged };
+// engine: a copy that the device, or the CPU for host memory, makes itself. link: between devices of one vendor. ipc:
+// the other process opens the memory by the vendor's handle. The next three are a NIC's, by what carries the bytes.
+// reach: how a NIC was to get at the memory, and did not.
+enum class Kind { engine, link, ipc, copy, ring, packets, staged, reach };
 
 struct Estimate {
   double latency_us = 0;
   double gb_s = 0;
+  bool measured = true;  // false: a rule of thumb for hardware of this shape
   [[nodiscard]] bool known() const { return gb_s > 0; }
 };
 
@@ -91,11 +118,13 @@ struct Plan {
   [[nodiscard]] Result<Way> way() const;
 };
 
-[[nodiscard]] Plan make_plan(const Source& source, std::span<const Nic> nics, const Peer& peer, const Policy& policy,
-                             const Costs& costs = {});
+// NICs are tried nearest first; `rank` says which of several equally near ones is this source's (its number among the
+// devices that share them).
+[[nodiscard]] Plan make_plan(const Memory& source, std::span<const Nic> nics, const Peer& peer, const Policy& policy,
+                             const Costs& costs = {}, std::size_t rank = 0);
 
 [[nodiscard]] const char* verdict_name(Verdict verdict);
-[[nodiscard]] const char* kind_name(Kind kind);  // "copy", "ring", "roce", "staged"
+[[nodiscard]] const char* kind_name(Kind kind);  // "engine", "link", "ipc", "copy", "ring", "roce", "staged", "reach"
 
 // As `strait explain` shows it: lines of at most 80 columns, each ended by a newline.
 [[nodiscard]] std::string to_text(const Plan& plan);

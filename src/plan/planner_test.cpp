@@ -10,8 +10,8 @@
 namespace strait::plan {
 namespace {
 
-const Source kSoft{"soft:0", true, true, "", true, true};
-const Source kHost{"host", false, false, "", false, true};
+const Memory kSoft{"soft:0", true, true, "", true, true};
+const Memory kHost{"host", false, false, "", false, true};
 const std::vector<Nic> kNic{{"strait0", true, true, true, false}};
 const Peer kNear{"127.0.0.1:40123", Reach::same_host, true, ""};
 const Peer kFar{"10.0.0.7:7471", Reach::other_host, false, ""};
@@ -56,6 +56,33 @@ TEST(Planner, FallsBackToTheSharedRingAndSaysWhy) {
             "no: the two processes may not read each other's memory: not allowed");
 }
 
+// What a NIC said when it was asked is in the plan, and so is the way that it took in the end.
+TEST(Planner, WhatRegisteringToldOverrulesTheRecords) {
+  Memory memory = kSoft;
+  memory.reached_by = "peer-memory client";
+  memory.refused = {{"dma-buf", "the accelerator's driver refused this NIC (errno 524)"}};
+  const Plan plan = make_plan(memory, kNic, kNear, {});
+  EXPECT_EQ(
+      plan.way()->name,
+      "zero-copy: peer-memory client -> strait0 -> ring grant, one copy by the owner's engine (process_vm_readv)");
+  EXPECT_EQ(plan.way()->reason, "strait0 reaches soft:0 memory by peer-memory client; the peer is on this host");
+  EXPECT_EQ(plan.ways[0].name, "dma-buf -> strait0 (soft:0)");
+  EXPECT_EQ(reason(plan, Kind::reach), "no: the accelerator's driver refused this NIC (errno 524)");
+  memory.reached_by.clear();
+  memory.staged_only = true;
+  EXPECT_EQ(reason(make_plan(memory, kNic, kNear, {}), Kind::ring),
+            "no: strait0 does not reach soft:0 memory: not by dma-buf");
+  EXPECT_FALSE(make_plan(memory, kNic, kNear, {}).chosen) << "staging is never silent";
+  EXPECT_EQ(make_plan(memory, kNic, kNear, {.allow_staging = true}).way()->kind, Kind::staged);
+  EXPECT_EQ(make_plan(memory, kNic, kNear, {.staging_asked = true}).way()->reason, "asked for by reach=staged");
+  Peer owner = kNear;
+  owner.memory = memory;
+  const Plan there = make_plan(kHost, kNic, owner, {.allow_staging = true});
+  EXPECT_FALSE(there.chosen);
+  EXPECT_EQ(reason(there, Kind::copy), "no: at the other end, strait0 does not reach soft:0 memory: not by dma-buf");
+  EXPECT_NE(to_text(there).find("at the other end, dma-buf,"), std::string::npos) << to_text(there);
+}
+
 TEST(Planner, AnotherHostHasNoWayYet) {
   const Plan plan = make_plan(kSoft, kNic, kFar, {.allow_staging = true});
   EXPECT_FALSE(plan.chosen);
@@ -77,7 +104,7 @@ TEST(Planner, ANicWithPacketsReachesAnotherHost) {
 }
 
 TEST(Planner, StagingNeedsPermissionAndIsRefusedByZeroCopy) {
-  const Source closed{"soft:0", true, false, "accelerator_export=0", false, true};
+  const Memory closed{"soft:0", true, false, "accelerator_export=0", false, true};
   const Plan held = make_plan(closed, kNic, kNear, {});
   EXPECT_FALSE(held.chosen);
   EXPECT_EQ(reason(held, Kind::copy), "no: soft:0 memory cannot be reached: accelerator_export=0");
@@ -90,14 +117,14 @@ TEST(Planner, StagingNeedsPermissionAndIsRefusedByZeroCopy) {
   EXPECT_FALSE(refused.chosen);
   EXPECT_EQ(reason(refused, Kind::staged), "no: refused by require=zero_copy");
 
-  Source stuck = closed;
+  Memory stuck = closed;
   stuck.can_copy = false;
   EXPECT_EQ(reason(make_plan(stuck, kNic, kNear, {.allow_staging = true}), Kind::staged),
             "no: soft:0 cannot copy to host memory");
 }
 
 TEST(Planner, APortIsReachedOnlyFromItsOwnProcess) {
-  const Source port{"odd:0", true, false, "", true, true};
+  const Memory port{"odd:0", true, false, "", true, true};
   const Plan plan = make_plan(port, kNic, kNear, {});
   EXPECT_EQ(plan.way()->name, "zero-copy: memory port -> strait0 -> ring grant through the shared ring (two copies)");
   EXPECT_EQ(reason(plan, Kind::copy),
@@ -141,7 +168,7 @@ TEST(Planner, TextFitsEightyColumns) {
             "  3 RoCEv2 packets, strait0     no    the peer is on this host\n"
             "  4 staged through host,        held  never silent: allowed only with\n"
             "    strait0                           allow_staging=1: about 0.4 us + 4.6 GB/s\n");
-  Source odd = kSoft;
+  Memory odd = kSoft;
   odd.name = std::string(120, 'x');
   odd.exports_fd = false;
   odd.has_port = false;
@@ -177,6 +204,124 @@ TEST(Planner, JsonHasEverything) {
   EXPECT_TRUE(json["ways"][2]["estimate"].is_null());
   EXPECT_EQ(json["ways"][3]["verdict"], "held");
   EXPECT_TRUE(to_json(make_plan(kSoft, kNic, kFar, {}))["chosen"].is_null());
+}
+
+Memory device(const char* name, const char* kind, const char* link = "") {
+  Memory memory{name, true, true, "", false, true};
+  memory.kind = kind;
+  memory.link = link;
+  memory.can_ipc = true;
+  memory.software = true;
+  return memory;
+}
+Memory host_memory() {
+  Memory memory = kHost;
+  memory.kind = "host";
+  return memory;
+}
+Peer here(const Memory& to) {
+  return {"this Node", Reach::same_process, false, "", to, true};
+}
+
+// Host and device, within a device, between devices, between vendors: what a copy inside one process takes.
+TEST(Planner, PathsWithinAProcess) {
+  const Memory cuda = device("cuda:0", "cuda");
+  const Memory cuda1 = device("cuda:1", "cuda");
+  const Memory gaudi = device("gaudi:0", "gaudi", "Gaudi link");
+  const Memory gaudi1 = device("gaudi:1", "gaudi", "Gaudi link");
+  const auto name = [](const Memory& from, const Memory& to) {
+    return make_plan(from, kNic, here(to), {}).way()->name;
+  };
+  EXPECT_EQ(name(host_memory(), host_memory()), "memcpy");
+  EXPECT_EQ(name(host_memory(), cuda), "copy engine of cuda:0");
+  EXPECT_EQ(name(cuda, host_memory()), "copy engine of cuda:0");
+  EXPECT_EQ(name(cuda, cuda), "copy engine of cuda:0");
+  EXPECT_EQ(name(cuda, cuda1), "cuda:0 -> cuda:1 over PCIe");
+  EXPECT_EQ(name(gaudi, gaudi1), "gaudi:0 -> gaudi:1 over Gaudi link");
+  EXPECT_EQ(
+      name(gaudi, cuda),
+      "zero-copy: dma-buf -> strait0 -> ring grant, one copy by the owner's engine (memcpy) -> strait0 -> dma-buf "
+      "(cuda:0)");
+  const Plan mixed = make_plan(gaudi, kNic, here(cuda), {});
+  EXPECT_EQ(mixed.to, "cuda:0");
+  EXPECT_EQ(reason(mixed, Kind::engine), "no: the two ends are different devices");
+  EXPECT_EQ(reason(mixed, Kind::link), "no: gaudi and cuda devices have no copies between them");
+  EXPECT_EQ(reason(mixed, Kind::ipc), "no: both ends are in this process");
+  EXPECT_EQ(reason(mixed, Kind::staged), "held: never silent: allowed only with allow_staging=1");
+  EXPECT_EQ(make_plan(gaudi, {}, here(cuda), {.allow_staging = true}).chosen, std::nullopt) << "there is no NIC";
+}
+
+TEST(Planner, DeviceToDeviceOfAPeer) {
+  const Memory gaudi = device("gaudi:0", "gaudi", "Gaudi link");
+  const Memory cuda = device("cuda:0", "cuda");
+  Peer near = kNear;
+  near.memory = gaudi;
+  const Plan same = make_plan(gaudi, kNic, near, {});
+  EXPECT_EQ(same.to, "gaudi:0@127.0.0.1:40123");
+  EXPECT_EQ(same.way()->kind, Kind::copy);
+  EXPECT_EQ(reason(same, Kind::link), "no: the two ends are in different processes");
+  EXPECT_EQ(reason(same, Kind::ipc), "no: a handle opens whole allocations without a check: put and get do not use it");
+  Peer far = kFar;
+  far.memory = cuda;
+  std::vector<Nic> nics = kNic;
+  nics[0].has_packets = true;
+  far.nics = nics;
+  far.nics[0].name = "mlx5_3";
+  const Plan across = make_plan(gaudi, nics, far, {});
+  EXPECT_EQ(across.way()->name, "zero-copy: dma-buf -> strait0 -> RoCEv2 packets -> mlx5_3 -> dma-buf (cuda:0)");
+  EXPECT_EQ(reason(across, Kind::link), "no: the peer is on another host");
+  // What the peer's NIC cannot reach, nobody stages behind its back.
+  far.memory->exports_fd = false;
+  far.memory->export_refusal = "the driver is too old";
+  const Plan stuck = make_plan(gaudi, nics, far, {.allow_staging = true});
+  EXPECT_FALSE(stuck.chosen);
+  EXPECT_EQ(reason(stuck, Kind::packets),
+            "no: at the other end, cuda:0 memory cannot be reached: the driver is too old");
+  EXPECT_EQ(reason(stuck, Kind::staged), "no: cuda:0 would have to be staged by the peer, which cannot know when");
+}
+
+// Managed memory: the CPU reaches it, its pages move. A NIC that goes through the process's page tables follows; one
+// that pins does not, and then only a copy is left.
+TEST(Planner, ManagedMemoryIsHostMemoryForWhoFollowsItsPages) {
+  Memory managed = device("cuda:0", "cuda");
+  managed.accelerator = false;
+  managed.migrates = true;
+  managed.exports_fd = false;
+  std::vector<Nic> soft = kNic;
+  soft[0].follows_pages = true;
+  const Plan followed = make_plan(managed, soft, kNear, {});
+  EXPECT_EQ(followed.way()->name,
+            "zero-copy: host pages -> strait0 -> ring grant, one copy by the owner's engine (process_vm_readv)");
+  EXPECT_EQ(
+      followed.way()->reason,
+      "strait0 reaches cuda:0 memory as host pages (it is managed: it migrates, so it is never exported); the peer "
+      "is on this host");
+  EXPECT_EQ(reason(followed, Kind::staged), "no: it is host memory already");
+
+  const std::vector<Nic> pins{{"mlx5_0", false, true, false, true, false}};
+  const Plan held = make_plan(managed, pins, kFar, {});
+  EXPECT_FALSE(held.chosen);
+  EXPECT_EQ(reason(held, Kind::packets),
+            "no: cuda:0 memory is managed: it migrates, and mlx5_0 would keep to pages that it has left");
+  EXPECT_EQ(reason(held, Kind::staged), "held: never silent: allowed only with allow_staging=1");
+  EXPECT_EQ(make_plan(managed, pins, kFar, {.allow_staging = true}).way()->kind, Kind::staged);
+}
+
+TEST(Planner, TheNearestNicFirstAndItsDistanceSaid) {
+  Memory gpu = device("cuda:0", "cuda");
+  gpu.software = false;
+  gpu.place = {{"pci0000:17", "0000:17:01.0", "0000:18:00.0", "0000:1b:00.0"}, 0};
+  Nic across{"mlx5_1", false, true, false, true, false};
+  across.place = {{"pci0000:ca", "0000:ca:01.0", "0000:cb:00.0"}, 1};
+  Nic beside{"mlx5_0", false, true, false, true, false};
+  beside.place = {{"pci0000:17", "0000:17:01.0", "0000:18:01.0", "0000:1c:00.0"}, 0};
+  const std::vector<Nic> nics{across, beside};
+  const Plan plan = make_plan(gpu, nics, kFar, {});
+  EXPECT_EQ(plan.way()->nic, "mlx5_0");
+  EXPECT_EQ(plan.way()->reason, "mlx5_0 reaches cuda:0 memory as dma-buf, below one PCIe switch");
+  EXPECT_FALSE(plan.way()->estimate.measured);
+  EXPECT_EQ(to_json(plan)["ways"][4]["estimate"]["measured"], false);
+  EXPECT_NE(to_text(plan).find("estimated"), std::string::npos) << to_text(plan);
 }
 
 }  // namespace

@@ -28,7 +28,9 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width) {
 }
 
 std::string estimate_text(const Estimate& estimate) {
-  return fmt::format("about {:.1f} us + {:.1f} GB/s", estimate.latency_us, estimate.gb_s);
+  const char* const how = estimate.measured ? "about" : "estimated";
+  if (estimate.latency_us <= 0) return fmt::format("{} {:.1f} GB/s", how, estimate.gb_s);
+  return fmt::format("{} {:.1f} us + {:.1f} GB/s", how, estimate.latency_us, estimate.gb_s);
 }
 
 }  // namespace
@@ -68,7 +70,9 @@ nlohmann::json to_json(const Plan& plan) {
         {"verdict", verdict_name(way.verdict)}, {"reason", way.reason}};
     row["estimate"] = nullptr;
     if (way.estimate.known()) {
-      row["estimate"] = {{"latency_us", way.estimate.latency_us}, {"gb_per_s", way.estimate.gb_s}};
+      row["estimate"] = {{"latency_us", way.estimate.latency_us},
+                         {"gb_per_s", way.estimate.gb_s},
+                         {"measured", way.estimate.measured}};
     }
     ways.push_back(std::move(row));
   }

@@ -112,6 +112,8 @@ class Lane {
   void expect(std::uint64_t id);
   // False: unknown id.
   bool detach(std::uint64_t id);
+  // This operation is the last of several that were posted as one: it says how many bytes all of them moved.
+  void stands_for(std::uint64_t id, std::uint64_t bytes);
 
   // Everything posted so far; flushed(mark) says whether all of it has completed.
   [[nodiscard]] std::uint64_t mark();
@@ -125,6 +127,16 @@ class Lane {
   [[nodiscard]] rail::Queue& queue() { return *queue_; }
   [[nodiscard]] const rail::Queue& queue() const { return *queue_; }
   [[nodiscard]] std::uint32_t depth() const { return sends_->depth(); }
+  [[nodiscard]] std::uint32_t room() const { return sends_->room(); }
+  // An operation that somebody else carried out, as one that ask() knows. There must be room.
+  [[nodiscard]] std::uint64_t completed(Kind kind, std::uint64_t bytes, std::uint64_t value) {
+    Record& record = *sends_->take();
+    record.kind = kind;
+    record.bytes = bytes;
+    record.value = value;
+    record.state = State::done;
+    return record.id;
+  }
   [[nodiscard]] std::uint32_t under_way() const { return sends_->used() + receives_->used(); }
   // The queue goes, the table stays: every operation has then failed with "flushed".
   void close();

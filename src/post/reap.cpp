@@ -146,6 +146,13 @@ bool Lane::detach(std::uint64_t id) {
   return true;
 }
 
+void Lane::stands_for(std::uint64_t id, std::uint64_t bytes) {
+  Record* record = table_of(id).find(id);
+  if (record == nullptr) return;
+  record->batch_bytes = bytes;
+  record->flags |= kBatch;
+}
+
 bool Lane::take_detached_failure(Outcome& outcome) {
   if (!detached_failed_) return false;
   detached_failed_ = false;

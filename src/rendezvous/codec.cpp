@@ -42,6 +42,8 @@ struct Fields {
     io.text(m.text, kMaxTextBytes);
     io.text(m.remedy, kMaxTextBytes);
   }
+  static void list(auto&, auto&, const Describe*) {}
+  static void list(auto& io, auto& m, const Described*) { io.name(m.record, 2, kMaxRecordBytes); }
 
  private:
   static void identity(auto& io, auto& m) {
@@ -59,13 +61,15 @@ struct Fields {
     io.number(t.rkey);
     io.number(t.signal_rkey);
     io.number(t.signal_address);
+    io.number(t.grantable);
+    io.bytes(t.proof);
   }
 };
 
 // Type numbers are the place in Body plus one; appending to Body keeps them.
-constexpr const char* kNames[] = {"hello",        "challenge", "proof",  "connect_request", "connect_reply",
-                                  "ready",        "done",      "lookup", "lookup_reply",    "redeem",
-                                  "redeem_reply", "bye",       "refusal"};
+constexpr const char* kNames[] = {"hello",        "challenge", "proof",   "connect_request", "connect_reply",
+                                  "ready",        "done",      "lookup",  "lookup_reply",    "redeem",
+                                  "redeem_reply", "bye",       "refusal", "describe",        "described"};
 static_assert(std::size(kNames) == std::variant_size_v<Body>);
 
 std::uint32_t read32(std::span<const std::byte> bytes, std::size_t at) {

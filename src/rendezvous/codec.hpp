@@ -17,12 +17,13 @@
 
 namespace strait::rendezvous {
 
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
 inline constexpr std::size_t kHeaderBytes = 12;
 inline constexpr std::size_t kMaxFrameBytes = 64 * 1024;
 inline constexpr std::size_t kMaxGreetingBytes = 256;  // until the other side has shown that it knows the secret
 inline constexpr std::size_t kMaxNameBytes = 255;
 inline constexpr std::size_t kMaxTextBytes = 4096;
+inline constexpr std::size_t kMaxRecordBytes = 60000;
 
 using Bytes16 = std::array<std::byte, 16>;
 using Bytes32 = std::array<std::byte, 32>;
@@ -89,12 +90,20 @@ struct Target {
   std::uint32_t rkey = 0;
   std::uint32_t signal_rkey = 0;
   std::uint64_t signal_address = 0;
+  // For the door of the owner's Node, where a peer of the same host is given the memory itself.
+  std::uint32_t grantable = 0;
+  Bytes16 proof{};
 };
 struct LookupReply {
   Target target;
 };
 struct RedeemReply {
   Target target;
+};
+// What is there at the other end, for who plans a transfer.
+struct Describe {};
+struct Described {
+  std::string record;  // JSON (plan/record.hpp); the parser here looks at its length only
 };
 // Orderly end; no answer.
 struct Bye {};
@@ -107,7 +116,7 @@ struct Refusal {
 };
 
 using Body = std::variant<Hello, Challenge, Proof, ConnectRequest, ConnectReply, Ready, Done, Lookup, LookupReply,
-                          Redeem, RedeemReply, Bye, Refusal>;
+                          Redeem, RedeemReply, Bye, Refusal, Describe, Described>;
 
 struct Message {
   std::uint32_t id = 0;  // an answer carries the id of its request

@@ -42,7 +42,9 @@ std::vector<Body> one_of_each() {
       Redeem{filled<128>(10)},
       RedeemReply{some_target()},
       Bye{},
-      Refusal{Code::gone, "no such name", "try another"}};
+      Refusal{Code::gone, "no such name", "try another"},
+      Describe{},
+      Described{R"({"memories":[]})"}};
 }
 
 Frame frame_of(const Body& body, std::uint32_t id = 77) {
@@ -137,14 +139,14 @@ TEST(Codec, LengthsAreBoundedBeforeAnythingIsRead) {
 }
 
 TEST(Codec, UnknownTypesAreToldApartAndKeepTheirId) {
-  for (const unsigned type : {0u, 14u, 200u}) {
+  for (const unsigned type : {0u, 16u, 200u}) {
     Frame frame = frame_of(Done{}, 31);
     frame[5] = static_cast<std::byte>(type);
     std::uint32_t id = 0;
     const auto parsed = parse(frame, &id);
     ASSERT_FALSE(parsed);
     EXPECT_EQ(parsed.error().code, Code::unsupported);
-    EXPECT_EQ(parsed.error().text, fmt::format("message type {} is not known to this version (1)", type));
+    EXPECT_EQ(parsed.error().text, fmt::format("message type {} is not known to this version (2)", type));
     EXPECT_EQ(id, 31u);
   }
   Frame frame = frame_of(Done{});

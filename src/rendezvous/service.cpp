@@ -22,15 +22,6 @@ constexpr std::int64_t kDrainNs = 500'000'000;        // for a refusal to be rea
 constexpr std::int64_t kAcceptPauseNs = 100'000'000;  // when there are no descriptors left
 constexpr int kStepsPerTurn = 16;                     // frames of one connection before the others get their turn
 
-struct Connection {
-  sys::ProcessFd fd;
-  Session session;
-  std::int64_t deadline_ns = kNever;
-  bool draining = false;  // everything was sent, the end was announced: waiting for the other side to close
-  bool dead = false;
-  bool more = false;  // whole frames wait in the session
-};
-
 }  // namespace
 
 class Service::Loop {
@@ -57,9 +48,18 @@ class Service::Loop {
 
   sys::Endpoint endpoint;
   ServiceCounters counters;
-  const std::uint64_t generation = sys::fork_generation();
+  const sys::ForkMark mark;
 
  private:
+  struct Connection {
+    sys::ProcessFd fd;
+    Session session;
+    std::int64_t deadline_ns = kNever;
+    bool draining = false;  // everything was sent, the end was announced: waiting for the other side to close
+    bool dead = false;
+    bool more = false;  // whole frames wait in the session
+  };
+
   // Time spent in the handler does not count against anybody's deadline.
   [[nodiscard]] std::int64_t now() const { return sys::now_ns() - handler_ns_; }
 
@@ -230,11 +230,11 @@ Result<std::unique_ptr<Service>> Service::start(const ServiceSettings& settings,
 Service::~Service() {
   stop();
   // In a forked child the thread object names a thread that is not there: it can be neither joined nor destroyed.
-  if (loop_->generation != sys::fork_generation()) (void)loop_.release();
+  if (loop_->mark.in_child()) (void)loop_.release();
 }
 
 void Service::stop() {
-  if (loop_->generation == sys::fork_generation()) loop_->stop();
+  if (!loop_->mark.in_child()) loop_->stop();
 }
 
 const sys::Endpoint& Service::endpoint() const {

@@ -42,9 +42,10 @@ TEST_F(ServiceTest, AnswersEveryRequest) {
   EXPECT_EQ(reply.name, "server for me");
   EXPECT_TRUE(client->call_for<Done>(Ready{100}, soon()));
   EXPECT_EQ(client->call_for<LookupReply>(Lookup{"kv/0"}, soon())->target.rkey, 17u);
+  EXPECT_EQ(client->call_for<Described>(Describe{}, soon())->record, "{}");
   EXPECT_EQ(client->call_for<RedeemReply>(Redeem{{std::byte{1}}}, soon())->target.rkey, 19u);
   EXPECT_TRUE(client->alive());
-  EXPECT_EQ(service->stats().requests, 4u);
+  EXPECT_EQ(service->stats().requests, 5u);
   EXPECT_EQ(service->stats().peers, 1u);
   EXPECT_EQ(service->stats().strangers, 0u);
   EXPECT_EQ(node.seen, (std::set<PeerId>{1}));
@@ -153,7 +154,7 @@ TEST_F(ServiceTest, GarbageIsAnsweredAndClosed) {
 
   Stranger newer(service->endpoint());
   newer.say(Hello{9, {}});
-  EXPECT_EQ(std::get<Refusal>(newer.hear().value()).text, "this node speaks version 1 of the rendezvous, not 9");
+  EXPECT_EQ(std::get<Refusal>(newer.hear().value()).text, "this node speaks version 2 of the rendezvous, not 9");
 
   Stranger malformed(service->endpoint());
   malformed.say(std::string_view("\0\0\0\x08\0\x01\0\0\0\0\0\0", 12));
@@ -194,7 +195,7 @@ TEST_F(ServiceTest, UnknownTypeFromAPeerIsAnsweredAndThePeerStays) {
   peer.say_sealed(frame);
   const auto refused = std::get<Refusal>(peer.hear_sealed().value());
   EXPECT_EQ(refused.code, Code::unsupported);
-  EXPECT_EQ(refused.text, "message type 99 is not known to this version (1)");
+  EXPECT_EQ(refused.text, "message type 99 is not known to this version (2)");
   peer.say_sealed(encode({6, Lookup{"kv/0"}}).value());
   EXPECT_TRUE(std::holds_alternative<LookupReply>(peer.hear_sealed().value()));
 }

@@ -116,6 +116,10 @@ Body Session::answer(const Body& request) try {
   if (const auto* redeem = std::get_if<Redeem>(&request)) {
     return answer_or_refusal<RedeemReply>(handler.on_redeem(peer_, redeem->ticket));
   }
+  if (std::holds_alternative<Describe>(request)) {
+    auto record = handler.on_describe(peer_);
+    return record ? Body(Described{std::move(*record)}) : Body(refusal_of(record.error()));
+  }
   return refusal_of(fail(Code::invalid, "a {} message is not a request", type_name(request)));
 } catch (const std::exception& thrown) {
   // Most likely out of memory. The thread lives on, and the peer hears about it.

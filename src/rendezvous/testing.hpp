@@ -62,6 +62,10 @@ struct FakeNode : Handler {
     if (name != "kv/0") return fail(Code::gone, "nothing is published as \"{}\"", name);
     return Target{3, 1, 1, 0x1000, 4096, 17, 18, 0x2000};
   }
+  Result<std::string> on_describe(PeerId peer) override {
+    note(peer);
+    return std::string("{}");
+  }
   Result<Target> on_redeem(PeerId peer, const TicketBytes& ticket) override {
     note(peer);
     if (ticket[0] == std::byte{0}) return fail(Code::denied, "this ticket is forged");

@@ -38,6 +38,7 @@ static_assert(sizeof(ProcmapQuery) == 104);
 constexpr unsigned long kQuery = _IOWR('f', 17, ProcmapQuery);
 constexpr std::uint64_t kReadable = 1;
 constexpr std::uint64_t kWritable = 2;
+constexpr std::uint64_t kShared = 8;
 
 Kind kind_of(bool readable, bool writable) {
   if (readable && writable) return Kind::read_write;
@@ -49,13 +50,15 @@ class Walk {
  public:
   Walk(std::uint64_t address, std::uint64_t length_bytes) : at_(address), last_(address + (length_bytes - 1)) {
     found_.kind = Kind::read_write;
+    found_.anonymous = true;
   }
   [[nodiscard]] bool more() const { return !ended_; }
   [[nodiscard]] std::uint64_t at() const { return at_; }
   // [start, end) is one mapping, the first that ends behind at().
-  void mapping(std::uint64_t start, std::uint64_t end, Kind kind) {
+  void mapping(std::uint64_t start, std::uint64_t end, Kind kind, bool anonymous) {
     if (start > at_) return hole();
     note(kind);
+    found_.anonymous = found_.anonymous && anonymous;
     if (end > last_) {
       ended_ = true;
     } else {
@@ -64,6 +67,7 @@ class Walk {
   }
   void hole() {
     note(Kind::unmapped);
+    found_.anonymous = false;
     ended_ = true;  // nothing is weaker
   }
   [[nodiscard]] RangeAccess found() const { return found_; }
@@ -71,7 +75,8 @@ class Walk {
  private:
   void note(Kind kind) {
     if (kind <= found_.kind) return;
-    found_ = {kind, at_};
+    found_.kind = kind;
+    found_.weak_from = at_;
   }
   std::uint64_t at_;
   std::uint64_t last_;
@@ -93,18 +98,27 @@ void look_query(int maps, Walk& walk) {
     ProcmapQuery vma{};
     if (query_mapping(maps, walk.at(), vma) != 1) return walk.hole();
     walk.mapping(vma.vma_start, vma.vma_end,
-                 kind_of((vma.vma_flags & kReadable) != 0, (vma.vma_flags & kWritable) != 0));
+                 kind_of((vma.vma_flags & kReadable) != 0, (vma.vma_flags & kWritable) != 0),
+                 (vma.vma_flags & kShared) == 0 && vma.inode == 0);
   }
 }
 
-// One line: "7f12a000-7f13b000 rw-p ...".
-bool parse_line(std::string_view line, std::uint64_t& start, std::uint64_t& end, Kind& kind) {
+// One line: "7f12a000-7f13b000 rw-p 00000000 00:00 0 [heap]".
+bool parse_line(std::string_view line, std::uint64_t& start, std::uint64_t& end, Kind& kind, bool& anonymous) {
   const char* const stop = line.data() + line.size();
   const auto first = std::from_chars(line.data(), stop, start, 16);
   if (first.ec != std::errc{} || first.ptr == stop || *first.ptr != '-') return false;
   const auto second = std::from_chars(first.ptr + 1, stop, end, 16);
-  if (second.ec != std::errc{} || stop - second.ptr < 3) return false;
+  if (second.ec != std::errc{} || stop - second.ptr < 5) return false;
   kind = kind_of(second.ptr[1] == 'r', second.ptr[2] == 'w');
+  // "rw-p 00000000 00:00 0": after offset and device comes the inode, 0 for memory of no file.
+  std::string_view rest(second.ptr + 5, static_cast<std::size_t>(stop - second.ptr - 5));
+  for (int skipped = 0; skipped < 2; ++skipped) {
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    rest.remove_prefix(std::min(rest.find(' '), rest.size()));
+  }
+  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  anonymous = second.ptr[4] == 'p' && rest.starts_with('0') && (rest.size() == 1 || rest[1] == ' ');
   return true;
 }
 
@@ -133,7 +147,9 @@ bool look_text(Walk& walk) {
     std::uint64_t start = 0;
     std::uint64_t end = 0;
     Kind kind{};
-    if (parse_line(rest.substr(0, eol), start, end, kind) && end > walk.at()) walk.mapping(start, end, kind);
+    bool anonymous = false;
+    if (parse_line(rest.substr(0, eol), start, end, kind, anonymous) && end > walk.at())
+      walk.mapping(start, end, kind, anonymous);
     rest.remove_prefix(eol + 1);
   }
   if (walk.more()) walk.hole();
@@ -148,10 +164,10 @@ bool can_read(const Calls& calls, std::uint64_t address) {
 }
 
 RangeAccess look_probe(const Calls& calls, std::uint64_t address, std::uint64_t length_bytes) {
-  if (!can_read(calls, address)) return {Kind::unmapped, address};
+  if (!can_read(calls, address)) return {Kind::unmapped, address, false};
   const std::uint64_t last = address + (length_bytes - 1);
-  if (!can_read(calls, last)) return {Kind::unmapped, last};
-  return {Kind::read_write, 0};
+  if (!can_read(calls, last)) return {Kind::unmapped, last, false};
+  return {Kind::read_write, 0, false};
 }
 
 }  // namespace

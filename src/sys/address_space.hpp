@@ -22,6 +22,8 @@ struct RangeAccess {
   };
   Kind kind = Kind::unmapped;   // the weakest of the range
   std::uint64_t weak_from = 0;  // first address of that kind, when it is not read_write
+  // Every page is this process's own and of no file. False also when nobody can tell.
+  bool anonymous = false;
 };
 
 class AddressSpace {

@@ -44,6 +44,13 @@ class AddressSpaceTest : public ::testing::Test {
     EXPECT_EQ(look(4 * page_, page_).kind, Kind::read_write);
     EXPECT_EQ(space.look(UINT64_MAX - 10, 5).kind, Kind::unmapped);
     EXPECT_EQ(space.look(1, 1).kind, Kind::unmapped);
+    EXPECT_TRUE(look(0, 2 * page_).anonymous);
+    EXPECT_FALSE(look(0, 5 * page_).anonymous) << "a hole is nobody's";
+    const Fd file = make_sealed_memfd("a file", page_).value();
+    const Mapping shared = map_file(file.get(), 0, page_, Protect::read_write).value();
+    EXPECT_FALSE(space.look(at(shared.data()), page_).anonymous);
+    static const int in_the_program = 7;
+    EXPECT_FALSE(space.look(reinterpret_cast<std::uint64_t>(&in_the_program), 4).anonymous);
   }
   std::size_t page_ = 0;
   Mapping pages_;

@@ -10,6 +10,11 @@ namespace strait::sys {
 // once.
 bool pin_thread_to_nth_cpu(int n);
 
+// The kernel's number of the n-th CPU that the calling thread may use, counted from 0; -1: there are not that many.
+[[nodiscard]] int nth_usable_cpu(int n);
+// The same by the kernel's number.
+bool pin_thread_to_cpu(int cpu);
+
 // How many CPUs the calling thread may use.
 [[nodiscard]] int usable_cpus();
 

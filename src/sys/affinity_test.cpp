@@ -27,5 +27,19 @@ TEST(Affinity, BindsOnlyTheCallingThread) {
   EXPECT_EQ(usable_cpus(), before);
 }
 
+TEST(Affinity, NamesTheCpusThatMayBeUsed) {
+  const int cpu = nth_usable_cpu(usable_cpus() - 1);
+  ASSERT_GE(cpu, 0);
+  EXPECT_EQ(nth_usable_cpu(usable_cpus()), -1);
+  EXPECT_EQ(nth_usable_cpu(-1), -1);
+  int ran_on = -1;
+  std::thread([&] {
+    if (pin_thread_to_cpu(cpu)) ran_on = ::sched_getcpu();
+  }).join();
+  EXPECT_EQ(ran_on, cpu);
+  EXPECT_FALSE(pin_thread_to_cpu(-1));
+  EXPECT_FALSE(pin_thread_to_cpu(1 << 20));
+}
+
 }  // namespace
 }  // namespace strait::sys

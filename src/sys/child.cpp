@@ -19,12 +19,6 @@ namespace {
 
 constexpr std::size_t kMaxLineBytes = 1u << 20;  // a peer that never ends its line must not eat all memory
 
-std::string own_program() {
-  char path[4096];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path - 1);
-  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string();
-}
-
 // Between fork and exec: only calls that are safe in a copy of a process.
 [[noreturn]] void become(const char* program, char* const* arguments, int socket, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -35,6 +29,12 @@ std::string own_program() {
 }
 
 }  // namespace
+
+std::string own_program() {
+  char path[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path - 1);
+  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string();
+}
 
 Result<std::string> Lines::read(const Deadline& deadline) {
   for (;;) {

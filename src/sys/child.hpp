@@ -14,6 +14,9 @@
 
 namespace strait::sys {
 
+// The path of the program that this process runs; empty where /proc is not mounted.
+[[nodiscard]] std::string own_program();
+
 // Lines over a pair of descriptors that somebody else owns. One reader and one writer at a time.
 class Lines {
  public:

@@ -13,33 +13,13 @@
 #include <memory>
 #include <string_view>
 
+#include "sys/exec_lists.hpp"
 #include "sys/fd.hpp"
 
 namespace strait::sys {
 namespace {
 
 constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM};
-
-// "NAME=value" of this process, with the changes.
-std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& changes) {
-  std::vector<std::string> all;
-  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
-    const std::string_view line = *at;
-    const std::string_view name = line.substr(0, line.find('='));
-    bool replaced = false;
-    for (const auto& change : changes) replaced = replaced || change.first == name;
-    if (!replaced) all.emplace_back(line);
-  }
-  for (const auto& [name, value] : changes) all.push_back(name + "=" + value);
-  return all;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  for (std::string& text : texts) out.push_back(text.data());
-  out.push_back(nullptr);
-  return out;
-}
 
 // Between fork and exec: only calls that are safe in a copy of a process.
 [[noreturn]] void become(const char* program, char* const* arguments, char* const* environment, const sigset_t& mask,

@@ -16,6 +16,9 @@ class Event {
   explicit Event(Fd fd) : fd_(std::move(fd)) {}
   [[nodiscard]] static Result<Event> make(const Calls& calls = real_calls());
 
+  // One that another process sent. An error unless it is what make() makes: raise() must not block on it.
+  [[nodiscard]] static Result<Event> take_over(Fd fd);
+
   void raise() const;  // never blocks
   void clear() const;
   [[nodiscard]] int fd() const { return fd_.get(); }

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 
+#include <array>
 #include <cerrno>
 
 namespace strait::sys {
@@ -24,18 +25,33 @@ Status EventSet::add(int fd) {
   return {};
 }
 
+void EventSet::remove(int fd) {
+  (void)::epoll_ctl(fd_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
 bool EventSet::wait_ns(std::int64_t limit_ns) const {
   return nap_on(fd_.get(), limit_ns);
 }
 
 bool nap_on(int fd, std::int64_t limit_ns) {
-  pollfd watched{fd, POLLIN, 0};
+  return nap_on_either(fd, -1, limit_ns);
+}
+
+bool nap_on_either(int one, int other, std::int64_t limit_ns) {
+  std::array<pollfd, 2> watched = {pollfd{one, POLLIN, 0}, pollfd{other, POLLIN, 0}};
   timespec limit{};
   if (limit_ns >= 0) {
     limit.tv_sec = limit_ns / 1'000'000'000;
     limit.tv_nsec = limit_ns % 1'000'000'000;
   }
-  return ::ppoll(&watched, 1, limit_ns < 0 ? nullptr : &limit, nullptr) > 0;
+  const timespec* const until = limit_ns < 0 ? nullptr : &limit;
+  const int ready = ::ppoll(watched.data(), other < 0 ? 1 : 2, until, nullptr);
+  if (ready > 0 && ((watched[0].revents | watched[1].revents) & POLLNVAL) != 0) {
+    // Somebody closed it under us. Who naps in a loop must not run hot for that.
+    (void)::ppoll(nullptr, 0, until, nullptr);
+    return false;
+  }
+  return ready > 0;
 }
 
 }  // namespace strait::sys

@@ -17,6 +17,7 @@ class EventSet {
   [[nodiscard]] static Result<EventSet> make();
   // The descriptor must stay open as long as the set.
   [[nodiscard]] Status add(int fd);
+  void remove(int fd);
   [[nodiscard]] int fd() const { return fd_.get(); }
 
   // Sleeps until one is readable (true) or the time has passed (false). Negative: without limit. Microseconds count.
@@ -29,5 +30,7 @@ class EventSet {
 
 // Sleeps until `fd` is readable (true) or the time has passed. Finer than wait_ready: microseconds count.
 [[nodiscard]] bool nap_on(int fd, std::int64_t limit_ns);
+// The same for two; -1 is never readable.
+[[nodiscard]] bool nap_on_either(int one, int other, std::int64_t limit_ns);
 
 }  // namespace strait::sys

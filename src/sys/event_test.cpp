@@ -2,7 +2,9 @@
 // Event: raising wakes, clearing stops it, and running out of descriptors is a limit.
 #include "sys/event.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -58,6 +60,16 @@ TEST(Event, AnEmptyOneIsHarmless) {
   EXPECT_FALSE(event.valid());
   event.raise();
   event.clear();
+}
+
+TEST(Event, TakesOverNothingThatCouldBlock) {
+  EXPECT_TRUE(Event::take_over(Fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC))));
+  EXPECT_FALSE(Event::take_over(Fd(::eventfd(0, EFD_CLOEXEC)))) << "it blocks when its counter is full";
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+  const Fd reader(ends[0]);
+  EXPECT_FALSE(Event::take_over(Fd(ends[1]))) << "a pipe";
+  EXPECT_FALSE(Event::take_over(Fd()));
 }
 
 }  // namespace

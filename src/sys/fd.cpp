@@ -27,6 +27,11 @@ Result<Fd> Fd::copy_of(int fd) {
   return Fd(copy);
 }
 
+void close_on_exec(int fd) {
+  const int flags = ::fcntl(fd, F_GETFD);
+  if (flags >= 0) (void)::fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+}
+
 int count_open_fds() {
   struct Close {
     void operator()(DIR* dir) const { ::closedir(dir); }

@@ -36,6 +36,9 @@ class Fd {
   int fd_ = -1;
 };
 
+// For a descriptor that somebody else's code made: not passed on to programs that this process starts.
+void close_on_exec(int fd);
+
 // How many descriptors this process holds: leak checks in tests and in `strait info`.
 [[nodiscard]] int count_open_fds();
 

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -85,6 +86,14 @@ TEST(Fd, TheLimitOfDescriptorsIsNamedWithARemedy) {
   ASSERT_FALSE(copy);
   EXPECT_EQ(copy.error().code, Code::limit);
   EXPECT_NE(copy.error().remedy.find("ulimit -n"), std::string::npos);
+}
+
+TEST(Fd, AnyDescriptorCanBeKeptFromOtherPrograms) {
+  const Fd fd(::memfd_create("inherited", 0));
+  ASSERT_EQ(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
+  close_on_exec(fd.get());
+  EXPECT_EQ(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+  close_on_exec(-1);  // nothing to do, and nothing happens
 }
 
 }  // namespace

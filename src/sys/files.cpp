@@ -2,6 +2,7 @@
 #include "sys/files.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -21,6 +22,20 @@ bool is_dmabuf(int fd) {
 
 std::int64_t file_bytes(int fd) {
   return ::lseek(fd, 0, SEEK_END);
+}
+
+std::optional<FileId> file_id(int fd) {
+  struct stat about {};
+  if (::fstat(fd, &about) != 0) return {};
+  return FileId{about.st_dev, about.st_ino};
+}
+
+bool may_create(std::uint32_t open_flags) {
+  return (open_flags & O_CREAT) != 0;
+}
+
+bool must_create(std::uint32_t open_flags) {
+  return (open_flags & O_EXCL) != 0;
 }
 
 std::string read_small_file(const char* path) {

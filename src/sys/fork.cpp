@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -15,7 +14,6 @@ namespace {
 struct Table {
   std::mutex mutex;
   std::vector<int> fds;
-  std::atomic<std::uint64_t> generation{1};
 };
 
 // Never destroyed: a ProcessFd may live in a static object of the application.
@@ -23,6 +21,12 @@ Table& table() {
   static Table* const one = new Table;
   return *one;
 }
+
+}  // namespace
+
+namespace detail {
+
+std::atomic<std::uint64_t> forks{1};
 
 // The lock is held across fork(), so the child sees a whole table and the lock in a state it can release.
 void watch_forks() {
@@ -33,24 +37,17 @@ void watch_forks() {
                        Table& child = table();
                        for (const int fd : child.fds) ::close(fd);
                        child.fds.clear();
-                       child.generation.fetch_add(1, std::memory_order_relaxed);
+                       forks.fetch_add(1, std::memory_order_relaxed);
                        child.mutex.unlock();
                      });
   });
 }
 
-}  // namespace
-
-std::uint64_t fork_generation() {
-  watch_forks();
-  return table().generation.load(std::memory_order_relaxed);
-}
+}  // namespace detail
 
 ProcessFd::ProcessFd(Fd fd) {
-  watch_forks();
   Table& all = table();
   const std::lock_guard lock(all.mutex);
-  generation_ = all.generation.load(std::memory_order_relaxed);
   if (!fd.valid()) return;
   all.fds.push_back(fd.get());
   fd_ = fd.release();
@@ -61,7 +58,7 @@ void ProcessFd::reset() {
   if (fd < 0) return;
   Table& all = table();
   const std::lock_guard lock(all.mutex);
-  if (generation_ != all.generation.load(std::memory_order_relaxed)) return;
+  if (mark_.in_child()) return;
   // Closed under the lock: after it the number may be somebody else's, and a fork would close that one in the child.
   std::erase(all.fds, fd);
   ::close(fd);

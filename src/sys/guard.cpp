@@ -12,8 +12,6 @@
 #include <csignal>
 #include <mutex>
 
-#include "sys/library.hpp"
-
 namespace strait::sys {
 namespace {
 
@@ -112,7 +110,6 @@ bool handler_in_place() {
 void catch_guarded_reads() {
   static std::once_flag once;
   std::call_once(once, [] {
-    stay_loaded(reinterpret_cast<const void*>(&on_fault));
     struct sigaction action {};
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;

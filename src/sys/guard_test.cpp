@@ -125,6 +125,8 @@ TEST(Guard, ReadersRaceWithLettingGo) {
 class GuardDeath : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+  // The next suite was not set up for it: its re-run child would fork once more and end well.
+  static void TearDownTestSuite() { GTEST_FLAG_SET(death_test_style, "fast"); }
   static void begin() {
     const rlimit none{0, 0};
     ::setrlimit(RLIMIT_CORE, &none);

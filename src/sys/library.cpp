@@ -40,11 +40,4 @@ Result<void*> Library::raw_symbol(const char* name) const {
   return address;
 }
 
-void stay_loaded(const void* code) {
-  Dl_info info{};
-  if (::dladdr(code, &info) == 0 || info.dli_fname == nullptr) return;
-  // Loaded already; the handle is not wanted, only the flag.
-  if (void* const handle = ::dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) ::dlclose(handle);
-}
-
 }  // namespace strait::sys

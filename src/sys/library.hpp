@@ -32,8 +32,4 @@ class Library {
   std::string name_;
 };
 
-// Keeps the library that holds this address loaded for good: for code that the system calls back later (signal
-// handlers, destructors). Of the program itself: does nothing.
-void stay_loaded(const void* code);
-
 }  // namespace strait::sys

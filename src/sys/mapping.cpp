@@ -43,6 +43,17 @@ Result<Mapping> map_anonymous(std::size_t length_bytes, Protect protect, void* h
   return Mapping(base, length_bytes);
 }
 
+Status map_file_over(void* addresses, int fd, std::uint64_t offset, std::size_t length_bytes, Protect protect,
+                     const Calls& calls) {
+  if (length_bytes == 0) return fail(Code::invalid, "cannot map 0 bytes of a file");
+  const bool bare = protect == Protect::none;
+  const int flags = MAP_FIXED | (bare ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED);
+  if (calls.mmap(addresses, length_bytes, prot_bits(protect), flags, bare ? -1 : fd,
+                 bare ? 0 : static_cast<off_t>(offset)) == MAP_FAILED)
+    return fail_errno(errno, fmt::format("cannot map {} bytes of fd {} over reserved addresses", length_bytes, fd));
+  return {};
+}
+
 Result<Fd> make_sealed_memfd(const char* name, std::size_t length_bytes, const Calls& calls) {
   if (length_bytes == 0) return fail(Code::invalid, "cannot make a memory file of 0 bytes");
   Fd fd(calls.memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -77,6 +88,16 @@ Status check_sealed(int fd, std::size_t at_least_bytes) {
 
 void keep_from_children(const Mapping& mapping) {
   ::madvise(mapping.data(), mapping.size(), MADV_DONTFORK);
+}
+
+Status will_need(std::uint64_t address, std::uint64_t length_bytes) {
+  const std::uint64_t first = address / page_bytes() * page_bytes();
+  if (length_bytes > UINT64_MAX - address - page_bytes())
+    return fail(Code::invalid, "{} bytes at {:#x} wrap around", length_bytes, address);
+  if (::madvise(reinterpret_cast<void*>(first), address + length_bytes - first, MADV_WILLNEED) == 0) return {};
+  if (errno == ENOMEM) return fail(Code::invalid, "not all of {} bytes at {:#x} is mapped", length_bytes, address);
+  // EAGAIN and EBADF: the kernel had no time for the hint, or the mapping is of no file; nothing is lost.
+  return {};
 }
 
 std::size_t page_bytes() {

@@ -52,6 +52,11 @@ enum class Protect { none, read, read_write };
 [[nodiscard]] Result<Mapping> map_anonymous(std::size_t length_bytes, Protect protect, void* hint = nullptr,
                                             const Calls& calls = real_calls());
 
+// Puts whole pages of a file over addresses that the caller has reserved and keeps owning; Protect::none makes them a
+// bare reservation again (the file is then not looked at).
+[[nodiscard]] Status map_file_over(void* addresses, int fd, std::uint64_t offset, std::size_t length_bytes,
+                                   Protect protect, const Calls& calls = real_calls());
+
 // A memfd that can neither shrink nor grow, so that nobody who holds it can raise SIGBUS in who maps it.
 [[nodiscard]] Result<Fd> make_sealed_memfd(const char* name, std::size_t length_bytes,
                                            const Calls& calls = real_calls());
@@ -60,6 +65,9 @@ enum class Protect { none, read, read_write };
 
 // A child of fork does not get this range at all.
 void keep_from_children(const Mapping& mapping);
+
+// Tells the kernel that the pages of the range will be used soon. Code::invalid: not all of it is mapped.
+[[nodiscard]] Status will_need(std::uint64_t address, std::uint64_t length_bytes);
 
 [[nodiscard]] std::size_t page_bytes();
 [[nodiscard]] inline std::size_t round_up(std::size_t value, std::size_t to) {

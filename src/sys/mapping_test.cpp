@@ -112,5 +112,29 @@ TEST(Mapping, RoundsUpToPages) {
   EXPECT_EQ(round_up(4096, 4096), 4096U);
 }
 
+TEST(Mapping, FileIsPutOverAReservationAndTakenAway) {
+  auto room = map_anonymous(3 * page_bytes(), Protect::none);
+  auto memfd = make_sealed_memfd("over", 2 * page_bytes());
+  ASSERT_TRUE(room && memfd);
+  std::byte* middle = room->data() + page_bytes();
+  ASSERT_TRUE(map_file_over(middle, memfd->get(), page_bytes(), page_bytes(), Protect::read_write));
+  middle[7] = std::byte{42};
+  auto look = map_file(memfd->get(), 0, 2 * page_bytes(), Protect::read);
+  ASSERT_TRUE(look);
+  EXPECT_EQ(look->data()[page_bytes() + 7], std::byte{42});
+  ASSERT_TRUE(map_file_over(middle, -1, 0, page_bytes(), Protect::none));
+  EXPECT_DEATH(middle[7] = std::byte{1}, "");
+  EXPECT_EQ(map_file_over(middle, -1, 0, page_bytes(), Protect::read).error().sys_errno, EBADF);
+  EXPECT_FALSE(map_file_over(middle, memfd->get(), 0, 0, Protect::read));
+}
+
+TEST(WillNeed, TakesMappedPagesAndRefusesHoles) {
+  const auto pages = map_anonymous(4 * page_bytes(), Protect::read_write).value();
+  const auto address = reinterpret_cast<std::uint64_t>(pages.data());
+  EXPECT_TRUE(will_need(address + 5, 2 * page_bytes()));
+  EXPECT_EQ(will_need(16, 1).error().code, Code::invalid);
+  EXPECT_EQ(will_need(address, UINT64_MAX - address).error().code, Code::invalid);
+}
+
 }  // namespace
 }  // namespace strait::sys

@@ -20,8 +20,12 @@ constexpr const char* kLock = "lock";
 constexpr const char* kUnfinished = ".new";
 constexpr auto kForgotten = std::chrono::hours(1);  // an unfinished one has no lock yet to ask
 
+// The lock goes last: who is killed half-way leaves something that can be told from what lives.
 void remove_tree(const std::string& path) {
-  std::error_code ignored;
+  std::error_code failed, ignored;
+  for (fs::directory_iterator at(path, failed), end; !failed && at != end; at.increment(failed)) {
+    if (at->path().filename() != kLock) fs::remove_all(at->path(), ignored);
+  }
   fs::remove_all(path, ignored);
 }
 
@@ -86,11 +90,15 @@ int Scratch::sweep(const std::string& parent, const std::string& name) {
     const std::string entry = at->path().filename().string();
     const std::string path = at->path().string();
     if (!entry.starts_with(name + ".") || !is_ours(path)) continue;
-    // Without a lock: it is being made, or the one who removed it was killed half-way.
+    // Without a lock: somebody else's, or of one who was killed between the last two steps of removing it.
     std::error_code unknown;
     const bool has_lock = fs::exists(fs::symlink_status(path + "/" + kLock, unknown));
-    const bool unfinished = entry.starts_with(name + kUnfinished + ".") || !has_lock;
-    if (unfinished ? !is_forgotten(at->path()) : !owner_is_gone(path)) continue;
+    const bool half_made = entry.starts_with(name + kUnfinished + ".");
+    if (!has_lock && !half_made && ::rmdir(path.c_str()) == 0) {
+      ++removed;
+      continue;
+    }
+    if (half_made || !has_lock ? !is_forgotten(at->path()) : !owner_is_gone(path)) continue;
     remove_tree(path);
     ++removed;
   }

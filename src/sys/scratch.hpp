@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "sys/fd.hpp"
-#include "sys/fork_mark.hpp"
+#include "sys/fork.hpp"
 
 namespace strait::sys {
 

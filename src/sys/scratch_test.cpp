@@ -48,12 +48,26 @@ TEST(Scratch, LinksAndStrangersAreLeftAlone) {
   fs::create_directory(parent + "/target");
   std::ofstream(parent + "/target/lock") << "";
   fs::create_directory_symlink(parent + "/target", parent + "/x.link");
-  fs::create_directory(parent + "/x.without");  // no lock: it may just be in the making
+  fs::create_directory(parent + "/x.new.making");  // nothing in it yet
+  fs::create_directory(parent + "/x.without");     // no lock: nobody knows whose it is
+  std::ofstream(parent + "/x.without/something") << "";
   EXPECT_EQ(Scratch::sweep(parent, "x"), 0);
   EXPECT_TRUE(fs::exists(parent + "/target/lock"));
   EXPECT_TRUE(fs::exists(parent + "/x.without"));
   fs::last_write_time(parent + "/x.without", fs::file_time_type::clock::now() - std::chrono::hours(2));
   EXPECT_EQ(Scratch::sweep(parent, "x"), 1) << "nobody has finished or removed it for hours";
+  EXPECT_TRUE(fs::exists(parent + "/x.new.making"));
+}
+
+TEST(Scratch, RemovedHalfWayIsSwept) {
+  const Scratch outer = Scratch::create(temporary_folder(), "strait-scratch-test").value();
+  const std::string& parent = outer.path();
+  fs::create_directory(parent + "/x.locked");
+  std::ofstream(parent + "/x.locked/lock") << "";
+  fs::create_directory(parent + "/x.empty");
+  EXPECT_EQ(Scratch::sweep(parent, "x"), 2);
+  EXPECT_FALSE(fs::exists(parent + "/x.locked"));
+  EXPECT_FALSE(fs::exists(parent + "/x.empty"));
 }
 
 TEST(Scratch, AForkedChildDoesNotRemoveIt) {

@@ -16,7 +16,7 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 Deadline soon() {
   return Deadline::after_ns(50'000'000);
 }
-Deadline later() {
+Deadline in_time() {
   return Deadline::after_ns(20 * kSecond);
 }
 const Endpoint kAnyPort{"127.0.0.1", 0};
@@ -36,8 +36,8 @@ Pair connected() {
   Endpoint bound;
   const Fd listener = tcp_listen(kAnyPort, &bound).value();
   Pair pair;
-  pair.near = tcp_connect(bound, later()).value();
-  EXPECT_TRUE(wait_ready(listener.get(), false, later()));
+  pair.near = tcp_connect(bound, in_time()).value();
+  EXPECT_TRUE(wait_ready(listener.get(), false, in_time()));
   pair.far = accept_one(listener.get()).value();
   return pair;
 }
@@ -56,11 +56,11 @@ TEST(Tcp, MovesBytesBothWays) {
   const Pair pair = connected();
   const auto message = some_bytes(1000);
   std::vector<std::byte> got(message.size());
-  ASSERT_TRUE(send_all(pair.near.get(), message, later()));
-  ASSERT_TRUE(receive_all(pair.far.get(), got, later()));
+  ASSERT_TRUE(send_all(pair.near.get(), message, in_time()));
+  ASSERT_TRUE(receive_all(pair.far.get(), got, in_time()));
   EXPECT_EQ(got, message);
-  ASSERT_TRUE(send_all(pair.far.get(), message, later()));
-  ASSERT_TRUE(receive_all(pair.near.get(), got, later()));
+  ASSERT_TRUE(send_all(pair.far.get(), message, in_time()));
+  ASSERT_TRUE(receive_all(pair.near.get(), got, in_time()));
 }
 
 TEST(Tcp, PortZeroPicksOneAndSaysWhich) {
@@ -93,7 +93,7 @@ TEST(Tcp, NobodyListening) {
   Endpoint bound;
   { const Fd listener = tcp_listen(kAnyPort, &bound).value(); }
   const int before = count_open_fds();
-  const Result<Fd> fd = tcp_connect(bound, later());
+  const Result<Fd> fd = tcp_connect(bound, in_time());
   ASSERT_FALSE(fd);
   EXPECT_EQ(fd.error().sys_errno, ECONNREFUSED);
   EXPECT_NE(fd.error().remedy.find("Nobody listens there"), std::string::npos);
@@ -101,7 +101,7 @@ TEST(Tcp, NobodyListening) {
 }
 
 TEST(Tcp, ANameThatDoesNotResolve) {
-  const Result<Fd> fd = tcp_connect({"256.256.256.256", 1}, later());
+  const Result<Fd> fd = tcp_connect({"256.256.256.256", 1}, in_time());
   ASSERT_FALSE(fd);
   EXPECT_EQ(fd.error().code, Code::invalid);
   EXPECT_NE(fd.error().text.find("256.256.256.256"), std::string::npos);
@@ -145,16 +145,16 @@ TEST(Tcp, APeerThatReadsNothingHoldsTheDeadline) {
 
 TEST(Tcp, APeerThatClosedIsGone) {
   Pair pair = connected();
-  ASSERT_TRUE(send_all(pair.far.get(), some_bytes(3), later()));
+  ASSERT_TRUE(send_all(pair.far.get(), some_bytes(3), in_time()));
   pair.far.reset();
   std::byte four[4] = {};
-  const Status got = receive_all(pair.near.get(), four, later());
+  const Status got = receive_all(pair.near.get(), four, in_time());
   ASSERT_FALSE(got) << "three bytes are not four";
   EXPECT_EQ(got.error().code, Code::gone);
   // The first sends may still be buffered; the kernel learns of the reset soon.
   Status sent;
-  const Deadline limit = later();
-  while (sent && !limit.passed()) sent = send_all(pair.near.get(), some_bytes(4096), later());
+  const Deadline limit = in_time();
+  while (sent && !limit.passed()) sent = send_all(pair.near.get(), some_bytes(4096), in_time());
   ASSERT_FALSE(sent);
   EXPECT_EQ(sent.error().code, Code::gone);
 }
@@ -163,9 +163,9 @@ TEST(Tcp, WithoutSockets) {
   Calls calls = real_calls();
   calls.socket = [](int, int, int) { return errno = EMFILE, -1; };
   EXPECT_EQ(tcp_listen(kAnyPort, nullptr, calls).error().code, Code::limit);
-  EXPECT_EQ(tcp_connect({"127.0.0.1", 1}, later(), calls).error().code, Code::limit);
+  EXPECT_EQ(tcp_connect({"127.0.0.1", 1}, in_time(), calls).error().code, Code::limit);
   EXPECT_EQ(unix_listen("strait-test", calls).error().code, Code::limit);
-  EXPECT_EQ(unix_connect("strait-test", later(), calls).error().code, Code::limit);
+  EXPECT_EQ(unix_connect("strait-test", in_time(), calls).error().code, Code::limit);
 }
 
 TEST(Tcp, WithoutIpv6TheOtherAddressesOfANameAreTried) {
@@ -178,8 +178,8 @@ TEST(Tcp, WithoutIpv6TheOtherAddressesOfANameAreTried) {
   const Result<Fd> listener = tcp_listen({"localhost", 0}, &bound, calls);
   ASSERT_TRUE(listener) << listener.error().text;
   EXPECT_EQ(bound.host, "127.0.0.1");
-  EXPECT_TRUE(tcp_connect({"localhost", bound.port}, later(), calls));
-  const Result<Fd> only_v6 = tcp_connect({"::1", bound.port}, later(), calls);
+  EXPECT_TRUE(tcp_connect({"localhost", bound.port}, in_time(), calls));
+  const Result<Fd> only_v6 = tcp_connect({"::1", bound.port}, in_time(), calls);
   ASSERT_FALSE(only_v6);
   EXPECT_EQ(only_v6.error().sys_errno, EAFNOSUPPORT);
 }

@@ -15,12 +15,13 @@ namespace {
 
 constexpr std::size_t kControlBytes = 128;  // packet info (20 + 16), traffic class, segment size, with room
 
-struct Address {
+struct UdpAddress {
   sockaddr_storage storage{};
   socklen_t length = 0;
 };
 
-void set_address(sockaddr_storage& storage, socklen_t& length, const IpBytes& ip, std::uint16_t port, unsigned scope) {
+void set_ip_address(sockaddr_storage& storage, socklen_t& length, const IpBytes& ip, std::uint16_t port,
+                    unsigned scope) {
   if (is_mapped_v4(ip)) {
     sockaddr_in in{};
     in.sin_family = AF_INET;
@@ -78,8 +79,8 @@ Status set_family_options(int fd, const UdpSettings& settings, bool v4) {
 Status bind_to(int fd, const UdpSettings& settings, unsigned scope) {
   IpBytes at = settings.address;
   if (settings.any_destination) std::fill(at.begin() + (is_mapped_v4(at) ? 12 : 0), at.end(), std::uint8_t{0});
-  Address address;
-  set_address(address.storage, address.length, at, settings.port, scope);
+  UdpAddress address;
+  set_ip_address(address.storage, address.length, at, settings.port, scope);
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.length) == 0) return {};
   const int error = errno;
   Error out = fail_errno(error, fmt::format("cannot bind UDP port {}", settings.port));
@@ -214,7 +215,7 @@ UdpSocket::Sent UdpSocket::send(std::span<const Out> entries) {
     header.msg_iov = &a.pieces[i];
     header.msg_iovlen = 1;
     header.msg_name = &a.addresses[i];
-    set_address(a.addresses[i], header.msg_namelen, *out.to, out.port, scope_);
+    set_ip_address(a.addresses[i], header.msg_namelen, *out.to, out.port, scope_);
     header.msg_control = a.control[i].bytes;
     if (out.segment_bytes != 0) add_control(header, IPPROTO_UDP, UDP_SEGMENT, out.segment_bytes);
     if (say_source_ && v4_) {
@@ -244,7 +245,8 @@ UdpSocket::Sent UdpSocket::send(std::span<const Out> entries) {
 
 Result<std::size_t> UdpSocket::receive(std::span<In> entries, std::byte* buffers, std::size_t stride_bytes) {
   Arrays& a = *arrays_;
-  const std::size_t count = std::min(entries.size(), kMostIn);
+  // Room for many costs time that a poll of an empty socket should not take: asked for once a few came.
+  const std::size_t count = std::min(entries.size(), at_once_);
   for (std::size_t i = 0; i < count; ++i) {
     a.headers[i] = {};
     msghdr& header = a.headers[i].msg_hdr;
@@ -260,6 +262,7 @@ Result<std::size_t> UdpSocket::receive(std::span<In> entries, std::byte* buffers
   do {
     got = ::recvmmsg(fd_.get(), a.headers, static_cast<unsigned>(count), MSG_DONTWAIT, nullptr);
   } while (got < 0 && errno == EINTR);
+  at_once_ = got == static_cast<int>(count) ? kMostIn : kFewIn;
   if (got < 0) {
     // Anything but "empty" and news about packets sent earlier would come back for ever.
     if (errno == EAGAIN || errno == ECONNREFUSED || errno == EHOSTUNREACH || errno == ENETUNREACH)

@@ -42,6 +42,7 @@ class UdpSocket {
 
   static constexpr std::size_t kMostOut = 64;
   static constexpr std::size_t kMostIn = 16;
+  static constexpr std::size_t kFewIn = 2;
 
   struct Out {
     const IpBytes* to = nullptr;
@@ -81,6 +82,7 @@ class UdpSocket {
   bool can_segment_ = false;
   std::uint16_t port_ = 0;
   int receive_buffer_bytes_ = 0;
+  std::size_t at_once_ = kFewIn;  // datagrams that the next receive asks for
   std::unique_ptr<Arrays> arrays_;
 };
 

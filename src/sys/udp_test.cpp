@@ -22,7 +22,7 @@ constexpr IpBytes kLoopback = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0,
 constexpr IpBytes kLoopback6 = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
 constexpr IpBytes kDocumentation = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1};
 
-Deadline later() {
+Deadline soon_enough() {
   return Deadline::after_ns(20'000'000'000);
 }
 
@@ -42,7 +42,7 @@ Received receive_bytes(UdpSocket& socket, std::size_t bytes) {
   Received out;
   std::vector<std::byte> buffers(4 * 65536);
   UdpSocket::In in[4];
-  while (out.bytes.size() < bytes && wait_ready(socket.fd(), false, later())) {
+  while (out.bytes.size() < bytes && wait_ready(socket.fd(), false, soon_enough())) {
     const std::size_t count = socket.receive(in, buffers.data(), 65536).value();
     for (std::size_t i = 0; i < count; ++i) {
       const std::byte* const at = buffers.data() + i * 65536;

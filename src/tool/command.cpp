@@ -123,7 +123,8 @@ std::string command_names(const CLI::App& root) {
 int wrong_use(const CLI::ParseError& error, const CLI::App& root, std::string_view first) {
   if (root.get_subcommands().empty() && !first.starts_with("-")) {
     const std::string cause = first.empty() ? "no command was given" : fmt::format("there is no command '{}'", first);
-    fmt::print(stderr, "strait: {}\n  Commands: {}. `strait --help` says what they do.\n", cause, command_names(root));
+    fmt::print(stderr, "strait: {}\n{}", cause,
+               wrap(fmt::format("Commands: {}. `strait --help` says what they do.", command_names(root)), 2, 2));
     return kWrongUse;
   }
   std::string command = "strait";
@@ -181,6 +182,10 @@ void Command::text(const char* name, std::string& into, Takes takes) {
   dress(*parts_->app->add_option(name, into, takes.help), takes);
 }
 
+void Command::optional_text(const char* name, std::string& into, Takes takes) {
+  dress(*parts_->app->add_option(name, into, takes.help), takes).expected(0, 1);
+}
+
 void Command::number(const char* name, std::uint64_t& into, Takes takes, std::uint64_t least, std::uint64_t most) {
   dress(*parts_->app->add_option(name, into, takes.help), takes).check(CLI::Range(least, most));
 }
@@ -210,6 +215,10 @@ void Command::rest(std::vector<std::string>& into) {
 
 void Command::not_both(const char* name, const char* other) {
   parts_->app->get_option(name)->excludes(parts_->app->get_option(other));
+}
+
+void Command::needs(const char* name, const char* other) {
+  parts_->app->get_option(name)->needs(parts_->app->get_option(other));
 }
 
 void Command::on_run(std::function<int()> run) {

@@ -42,6 +42,8 @@ class Command {
   void number(const char* name, std::uint64_t& into, Takes takes, std::uint64_t least, std::uint64_t most);
   void number(const char* name, std::uint32_t& into, Takes takes, std::uint32_t least, std::uint32_t most);
   void number(const char* name, int& into, Takes takes, int least, int most);
+  // The value may be left away, and is then the fallback.
+  void optional_text(const char* name, std::string& into, Takes takes);
   // Without a name in front: the first word that is no option.
   void word(const char* name, std::string& into, const char* help, bool required = false);
   // As often as wanted.
@@ -49,6 +51,7 @@ class Command {
   // Everything from the first word on that is no option, or from behind "--": another command line.
   void rest(std::vector<std::string>& into);
   void not_both(const char* name, const char* other);
+  void needs(const char* name, const char* other);
 
   // Called once the command line is known to be right; gives the exit code.
   void on_run(std::function<int()> run);

@@ -56,9 +56,11 @@ const std::vector<CounterGroup>& nic_groups() {
         {"resends", "times a sender went back (faults)"},
         {"links_opened", ""},
         {"links_lost", "because the peer ended"},
+        {"links_bounced", "whose large payloads are copied twice: the peer's memory cannot be read"},
         {"links", "alive now"}}},
       {"packets",
-       {{"packets_sent", "made to be sent, lost ones included"},
+       {{"ports_private", "without port 4791, which is another user's: this host only"},
+        {"packets_sent", "made to be sent, lost ones included"},
         {"packets_received", ""},
         {"packets_resent", "sent before already"},
         {"packets_resends", "times a sender went back"},
@@ -98,7 +100,7 @@ const std::vector<CounterGroup>& nic_groups() {
   return groups;
 }
 
-void heading(std::string& out, const std::string& title) {
+void group_heading(std::string& out, const std::string& title) {
   out += fmt::format("\n{}\n", tinted(title, Tint::strong));
 }
 
@@ -127,7 +129,7 @@ void nic_page(std::string& out, const Json& nic) {
     for (const CounterRow& row : group.rows) {
       const auto found = counters.find(row.name);
       if (found == counters.end()) continue;  // a NIC without packets has no such counters
-      if (first) heading(out, fmt::format("{}: {}", name, group.title));
+      if (first) group_heading(out, fmt::format("{}: {}", name, group.title));
       first = false;
       line(out, row.name, value_text(*found), row.words);
       shown.insert(row.name);
@@ -136,22 +138,27 @@ void nic_page(std::string& out, const Json& nic) {
   bool first = true;
   for (const auto& [other, value] : counters.items()) {
     if (shown.contains(other)) continue;
-    if (first) heading(out, name + ": other");
+    if (first) group_heading(out, name + ": other");
     first = false;
     flat(out, other, value);
   }
-  if (!nic.contains("cache")) return;
-  heading(out, name + ": registrations kept");
-  flat(out, "", nic.at("cache"));
 }
 
 }  // namespace
 
 std::string counters_page(const Json& info) {
   std::string out;
-  heading(out, "node");
+  group_heading(out, "node");
   flat(out, "", info.value("counters", Json::object()));
   for (const Json& nic : info.value("nics", Json::array())) nic_page(out, nic);
+  if (info.contains("cache")) {
+    group_heading(out, "registrations kept");
+    flat(out, "", info.at("cache"));
+  }
+  if (info.contains("monitor") && info.at("monitor").is_object()) {
+    group_heading(out, "host memory watched");
+    flat(out, "", info.at("monitor"));
+  }
   return out;
 }
 

@@ -16,7 +16,7 @@
 namespace strait::tool {
 namespace {
 
-const Manual kManual{
+const Manual kDemoManual{
     .name = "strait demo - see it work: two processes, accelerator memory on both sides",
     .synopsis =
         "strait demo [--json] [--size BYTES] [--device NAME] [--counters]\n"
@@ -58,7 +58,7 @@ Result<Stage> set_the_stage(const DemoOptions& options, bool& opened) {
   STRAIT_TRY(auto host, share_buffer(node, options.length, "host"));
   STRAIT_CHECK(other.await_hello());
   opened = true;
-  STRAIT_TRY(auto peer, node.connect(other.address(), {.deadline = Duration(kDemoPatienceNs)}));
+  STRAIT_TRY(auto peer, node.connect(other.address(), {.deadline = kDemoPatience}));
   STRAIT_TRY(auto device_target, peer.lookup("demo/device"));
   STRAIT_TRY(auto host_target, peer.lookup("demo/host"));
   return Stage{options,         std::move(other), std::move(node), std::move(device),
@@ -173,15 +173,15 @@ std::string check_size(const std::string& text) {
 }  // namespace
 
 void add_demo(CommandLine& line) {
-  struct Arguments {
+  struct DemoArguments {
     DemoOptions options;
     std::string size = "16M";
     std::vector<std::string> pairs;
     bool peer = false;
     bool no_packets = false;
   };
-  auto arguments = std::make_shared<Arguments>();
-  Command command = line.add("demo", "See it work: two processes, accelerator memory on both sides.", kManual);
+  auto arguments = std::make_shared<DemoArguments>();
+  Command command = line.add("demo", "See it work: two processes, accelerator memory on both sides.", kDemoManual);
   command.flag("--json", arguments->options.json,
                "One JSON object instead of the story: every step with \"verified\": true or false.");
   command.text("--size", arguments->size, {"BYTES", "Length of each buffer, 64K to 1G.", "16M", check_size});
@@ -204,6 +204,9 @@ void add_demo(CommandLine& line) {
   command.on_run([arguments] {
     arguments->options.length = static_cast<std::uint64_t>(parse_bytes(arguments->size).value());
     arguments->options.settings = parse_settings(arguments->pairs);
+    // The story is about rings and NICs: a grant by map would pass them by.
+    if (!has_setting(arguments->options.settings, "grant"))
+      replace_setting(arguments->options.settings, "grant", "ring");
     arguments->options.packets = !arguments->no_packets;
     return arguments->peer ? run_demo_peer(arguments->options) : run_demo(arguments->options);
   });

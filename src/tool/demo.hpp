@@ -42,6 +42,7 @@ struct DemoOptions {
 };
 
 inline constexpr std::int64_t kDemoPatienceNs = 60'000'000'000;  // for any answer of the other process
+inline constexpr Duration kDemoPatience{kDemoPatienceNs};
 inline constexpr std::uint32_t kDataSignal = 0;
 inline constexpr std::uint32_t kStopSignal = 1;  // ends the command "drive"
 

@@ -126,7 +126,7 @@ Result<Json> Obedient::word(const Json& command) {
 
 Status Obedient::accept_first() {
   if (peer_) return {};
-  STRAIT_TRY(auto peer, node_.accept(Duration(kDemoPatienceNs)));
+  STRAIT_TRY(auto peer, node_.accept(kDemoPatience));
   peer_.emplace(std::move(peer));
   return {};
 }
@@ -192,7 +192,7 @@ Result<Json> Obedient::drive() {
 }
 
 Result<Json> Obedient::revoke() {
-  STRAIT_CHECK(device_.region.revoke(Duration(kDemoPatienceNs)));
+  STRAIT_CHECK(device_.region.revoke(kDemoPatience));
   return Json{{"ok", true}};
 }
 

@@ -7,20 +7,14 @@
 
 #include "sys/clock.hpp"
 #include "tool/demo.hpp"
+#include "tool/samples.hpp"
 
 namespace strait::tool {
 namespace {
 
-constexpr Duration kPatience{kDemoPatienceNs};
 constexpr std::int64_t kSliceNs = 60'000'000;  // per figure; the whole table stays near a second
 constexpr std::int64_t kStretchNs = 2'000'000;
 constexpr std::size_t kWindow = 4;  // operations under way: enough to hide the turn-around
-
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // Repeats `once` for a slice and gives operations per second: the median of short stretches, so that a stretch in which
 // somebody else had the CPU does not count. The first round warms caches and maps.
@@ -45,7 +39,7 @@ Result<double> bandwidth(std::uint64_t bytes, const std::function<Operation()>& 
   std::deque<Operation> under_way;
   const auto once = [&]() -> Status {
     if (under_way.size() == kWindow) {
-      auto done = under_way.front().wait(kPatience);
+      auto done = under_way.front().wait(kDemoPatience);
       if (!done) return done.error();
       under_way.pop_front();
     }
@@ -54,7 +48,7 @@ Result<double> bandwidth(std::uint64_t bytes, const std::function<Operation()>& 
   };
   STRAIT_TRY(const double rate, per_second(once));
   for (Operation& operation : under_way) {
-    auto done = operation.wait(kPatience);
+    auto done = operation.wait(kDemoPatience);
     if (!done) return done.error();
   }
   return rate * static_cast<double>(bytes);
@@ -65,7 +59,7 @@ Result<double> latency(const std::function<Operation()>& post) {
   std::vector<double> seconds;
   for (std::size_t round = 0; round < kRounds; ++round) {
     const std::int64_t start_ns = sys::now_ns();
-    auto done = post().wait(kPatience);
+    auto done = post().wait(kDemoPatience);
     if (!done) return done.error();
     seconds.push_back(static_cast<double>(sys::now_ns() - start_ns) * 1e-9);
   }

@@ -11,17 +11,10 @@
 #include "sys/clock.hpp"
 #include "tool/demo.hpp"
 #include "tool/pattern.hpp"
+#include "tool/samples.hpp"
 
 namespace strait::tool {
 namespace {
-
-constexpr Duration kPatience{kDemoPatienceNs};
-
-double median(std::vector<double>& seconds) {
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
-}
 
 double seconds_since(std::int64_t start_ns) {
   return static_cast<double>(sys::now_ns() - start_ns) * 1e-9;
@@ -32,7 +25,7 @@ Result<double> median_of_large(int rounds, const std::function<Operation()>& pos
   std::vector<double> seconds;
   for (int round = 0; round < rounds; ++round) {
     const std::int64_t start_ns = sys::now_ns();
-    auto done = post().wait(kPatience);
+    auto done = post().wait(kDemoPatience);
     if (!done) return done.error();
     seconds.push_back(seconds_since(start_ns));
   }
@@ -83,8 +76,8 @@ Status start_driving(Stage& stage) {
 
 Status stop_driving(Stage& stage) {
   // A put of no bytes: only its signal matters.
-  auto stopped =
-      stage.peer.put(stage.host.region.slice(0, 0), stage.device_target.at(0), {.signal = kStopSignal}).wait(kPatience);
+  auto stopped = stage.peer.put(stage.host.region.slice(0, 0), stage.device_target.at(0), {.signal = kStopSignal})
+                     .wait(kDemoPatience);
   if (!stopped) return stopped.error();
   STRAIT_TRY(const Json seen, stage.other.answer());
   return {};
@@ -125,7 +118,7 @@ Result<Step> step_fetch_add(Stage& stage) {
   bool in_order = true;
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const std::int64_t start_ns = sys::now_ns();
-    STRAIT_TRY(const Done done, stage.peer.fetch_add(stage.device_target.at(0), 2).wait(kPatience));
+    STRAIT_TRY(const Done done, stage.peer.fetch_add(stage.device_target.at(0), 2).wait(kDemoPatience));
     seconds.push_back(seconds_since(start_ns));
     in_order = in_order && done.value == kFirst + 2 * round;
   }
@@ -148,12 +141,13 @@ Result<Step> step_compare_swap(Stage& stage) {
   bool right = true;
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const std::int64_t start_ns = sys::now_ns();
-    STRAIT_TRY(const Done done, stage.peer.compare_swap(stage.device_target.at(0), round, round + 1).wait(kPatience));
+    STRAIT_TRY(const Done done,
+               stage.peer.compare_swap(stage.device_target.at(0), round, round + 1).wait(kDemoPatience));
     seconds.push_back(seconds_since(start_ns));
     right = right && done.value == round;
   }
   // One that must lose: the word is no longer 7, so it stays as it is and comes back.
-  STRAIT_TRY(const Done lost, stage.peer.compare_swap(stage.device_target.at(0), 7, 1).wait(kPatience));
+  STRAIT_TRY(const Done lost, stage.peer.compare_swap(stage.device_target.at(0), 7, 1).wait(kDemoPatience));
   STRAIT_CHECK(stop_driving(stage));
   STRAIT_TRY(const Json now, stage.other.ask({{"do", "word"}}));
   const std::uint64_t found = now.at("value");
@@ -175,7 +169,7 @@ Result<Step> step_send(Stage& stage) {
     STRAIT_CHECK(fill_memory(stage.node, stage.device.memory.data(), kLength, kSeed + round));
     STRAIT_TRY(const Json posted, stage.other.answer());
     const std::int64_t start_ns = sys::now_ns();
-    auto done = stage.peer.send(stage.device.region.slice(0, kLength), {.imm = kImm + round}).wait(kPatience);
+    auto done = stage.peer.send(stage.device.region.slice(0, kLength), {.imm = kImm + round}).wait(kDemoPatience);
     if (!done) return done.error();
     seconds.push_back(seconds_since(start_ns));
     STRAIT_TRY(const Json came, stage.other.answer());
@@ -202,7 +196,7 @@ Result<Step> step_signal(Stage& stage) {
     const std::int64_t start_ns = sys::now_ns();
     auto done =
         stage.peer.put(stage.device.region.slice(0, kLength), stage.device_target.at(0), {.signal = kDataSignal})
-            .wait(kPatience);
+            .wait(kDemoPatience);
     if (!done) return done.error();
     STRAIT_TRY(const Json seen, stage.other.answer());
     // Both processes read the same clock, so the one-way time needs no round trip.
@@ -218,7 +212,7 @@ Result<Step> step_signal(Stage& stage) {
 
 Result<Step> step_bounds(Stage& stage) {
   Step step{"bounds", stage.options.length, 0, false, {}, false};
-  const auto refused = stage.peer.put(stage.device.region.all(), stage.device_target.at(8)).wait(kPatience);
+  const auto refused = stage.peer.put(stage.device.region.all(), stage.device_target.at(8)).wait(kDemoPatience);
   step.verified = !refused && refused.error().code == Code::invalid;
   step.note = step.verified ? "8 bytes past the end: refused"
               : refused     ? "a put past the end went through"
@@ -231,7 +225,7 @@ Result<Step> step_revoke(Stage& stage) {
   STRAIT_TRY(const Json filled, other_fills(stage, "device", 0x6001));
   STRAIT_CHECK(fill_memory(stage.node, stage.device.memory.data(), 8, 0x6002));
   STRAIT_TRY(const Json revoked, stage.other.ask({{"do", "revoke"}}));
-  const auto refused = stage.peer.put(stage.device.region.slice(0, 8), stage.device_target.at(0)).wait(kPatience);
+  const auto refused = stage.peer.put(stage.device.region.slice(0, 8), stage.device_target.at(0)).wait(kDemoPatience);
   STRAIT_CHECK(damage_if_asked(stage, "revoke", "device", stage.options.length));
   STRAIT_TRY(const Json seen, stage.other.ask({{"do", "check"}, {"length", stage.options.length}, {"seed", 0x6001}}));
   step.verified = !refused && seen.value("verified", false);

@@ -17,7 +17,7 @@
 namespace strait::tool {
 namespace {
 
-const Manual kManual{
+const Manual kFaultsManual{
     .name = "strait faults - what a plan of faults means, and what it decides",
     .synopsis = "strait faults SPEC [--flow A:B] [--packets N] [--json]",
     .description =
@@ -40,6 +40,7 @@ const Manual kManual{
         "  down=1s..2s        nothing leaves or arrives, since the NIC was opened\n"
         "  stall=1s..1.2s     the engine does not run\n"
         "  overrun=1000       that completion finds its queue full\n"
+        "  gone=50            the NIC is removed instead of beginning that work request\n"
         "  seed=7             another seed, other packets",
     .examples =
         "strait faults drop=2%,seed=7\n"
@@ -49,7 +50,7 @@ const Manual kManual{
     .environment = {},
 };
 
-struct Arguments {
+struct FaultsArguments {
   std::string spec;
   std::string flow = "1:1";
   std::uint64_t packets = 1000;
@@ -122,6 +123,11 @@ std::vector<Words> explain(const FaultPlan& plan) {
       fmt::format("the engine does not run from {} to {} after the NIC was opened", time_of(plan.stall_from_ns),
                   time_of(plan.stall_until_ns)));
   say(plan.overrun != 0, "overrun", fmt::format("completion {} finds its completion queue full", plan.overrun));
+  say(plan.gone != 0, "gone",
+      fmt::format(
+          "the NIC is removed before it begins work request {}: what is posted is flushed, and it is silent from "
+          "then on",
+          plan.gone));
   say(out.empty(), "nothing", "no part says what to do wrong: everything goes as it should");
   say(true, "seed", fmt::format("{}; the same plan and seed treat the same packets in the same way", plan.seed));
   return out;
@@ -186,7 +192,7 @@ void print_text(const std::string& spec, const FaultPlan& plan, const Flow& flow
   if (decided.packets.empty() && decided.receives.empty() && decided.work.empty()) fmt::print("  nothing\n");
 }
 
-int run_faults(const Arguments& arguments) {
+int run_faults(const FaultsArguments& arguments) {
   const auto plan = FaultPlan::parse(arguments.spec);
   if (!plan) return complain(plan.error());
   const Flow flow = *parse_flow(arguments.flow);
@@ -204,8 +210,8 @@ std::string check_faults(const std::string& text) {
 }
 
 void add_faults(CommandLine& line) {
-  auto arguments = std::make_shared<Arguments>();
-  Command command = line.add("faults", "What a plan of faults means, and what it decides.", kManual);
+  auto arguments = std::make_shared<FaultsArguments>();
+  Command command = line.add("faults", "What a plan of faults means, and what it decides.", kFaultsManual);
   command.word("SPEC", arguments->spec, "The plan, for example drop=2%,seed=7.", true);
   command.text(
       "--flow", arguments->flow,

@@ -11,17 +11,25 @@
 #include "tool/command.hpp"
 #include "tool/counters.hpp"
 #include "tool/json.hpp"
+#include "tool/reach_page.hpp"
 #include "tool/text.hpp"
 #include "tool/tool.hpp"
 
 namespace strait::tool {
 namespace {
 
-const Manual kManual{
+const Manual kInfoManual{
     .name = "strait info - devices, memory kinds, NICs and options of this machine",
-    .synopsis = "strait info [--options] [--counters] [--json] [--set NAME=VALUE]...",
+    .synopsis =
+        "strait info [--every-device | --no-trials] [--json] [--set NAME=VALUE]...\n"
+        "strait info [--options] [--counters] [--json] [--set NAME=VALUE]...",
     .description =
         "Opens a Node, says what it found, and closes it again. Devices that are software are marked.\n"
+        "\n"
+        "Whether a NIC reaches a kind of memory is tried, with one device of each kind: a buffer of 64 KiB is "
+        "allocated, registered in every way there is, and freed. A \"yes\" has just worked; a \"no\" has the "
+        "number of its reason. Below is what each provider and each NIC needs, and what of it is there. Trying takes a "
+        "device into use for a moment (a CUDA context, the compute node of a Gaudi).\n"
         "\n"
         "An option has one of three origins: caller (--set here, or the program that opens the Node), environment "
         "(STRAIT_NAME), or default. The first that speaks wins.",
@@ -29,15 +37,19 @@ const Manual kManual{
         "strait info\n"
         "strait info --options\n"
         "STRAIT_PROGRESS=caller strait info --options\n"
+        "strait info --every-device\n"
+        "strait run --accelerators cuda:1,gaudi:1 --peer-memory nvidia -- strait info\n"
         "strait info --counters --set carrier=roce\n"
         "strait info --json | jq .nics",
     .environment = {},
 };
 
-struct Arguments {
+struct InfoArguments {
   bool json = false;
   bool options = false;
   bool counters = false;
+  bool every_device = false;
+  bool no_trials = false;
   std::vector<std::string> pairs;
 };
 
@@ -69,27 +81,34 @@ const char* mark(const Json& device) {
   return device.value("software", false) ? " (software)" : "";
 }
 
-void print_devices(const Json& info) {
+// "at 0000:1b:00.0, NUMA node 0", as far as the machine says.
+void print_place(const Json& device) {
+  const Json path = device.value("pci_path", Json::array());
+  const int node = device.value("numa_node", -1);
+  if (path.empty()) return;
+  row("", fmt::format("at {}{}", path.back().get<std::string>(), node < 0 ? "" : fmt::format(", NUMA node {}", node)));
+}
+
+void print_devices(const Json& info, bool tried) {
   heading("accelerators");
   for (const Json& device : info.value("accelerators", Json::array())) {
     row(device.value("name", "?"),
         fmt::format("{}, {}{}", device.value("description", ""),
                     size_text(device.value("memory_bytes", std::uint64_t{0})), mark(device)));
     if (device.contains("capabilities")) row("", "can: " + joined(device.at("capabilities")));
+    print_place(device);
   }
   if (info.value("accelerators", Json::array()).empty()) fmt::print("  none\n");
-
-  heading("memory kinds");
-  row("host", "plain memory of this process");
-  for (const Json& device : info.value("accelerators", Json::array())) {
-    row(device.value("name", "?"),
-        fmt::format("accelerator memory; the CPU cannot follow its pointers{}", mark(device)));
+  if (!tried) {  // the requirements say it otherwise
+    for (const Json& absent : info.value("accelerators_absent", Json::array()))
+      row(absent.value("kind", "?"), "not here: " + absent.value("because", ""));
   }
 
   heading("NICs");
   for (const Json& nic : info.value("nics", Json::array())) {
     row(nic.value("name", "?"), fmt::format("{}{}", nic.value("description", ""), mark(nic)));
     if (!nic.value("address", "").empty()) row("", "address " + nic.value("address", ""));
+    print_place(nic);
   }
   if (info.value("nics", Json::array()).empty()) fmt::print("  none\n");
 }
@@ -109,13 +128,33 @@ void print_options(const Json& info) {
   }
 }
 
-int run_info(const Arguments& arguments) {
+void print_reach(const Json& info, bool tried) {
+  heading("memory kinds, and how NICs reach them");
+  if (!tried) {
+    fmt::print("{}", wrap("not tried: --no-trials", 2, 2));
+    return;
+  }
+  fmt::print("{}", reach_page(info));
+  heading("requirements");
+  fmt::print("{}", requirements_page(info));
+}
+
+int run_info(const InfoArguments& arguments) {
   auto node = Node::open({.settings = parse_settings(arguments.pairs)});
   if (!node) return complain(node.error());
   const auto text = node->info();
   if (!text) return complain(text.error());
-  const Json info = parse_json(*text);
+  Json info = parse_json(*text);
   if (!info.is_object()) return complain(fail(Code::system, "the library's own description is not JSON: {}", *text));
+  const bool only_some = arguments.options || arguments.counters;
+  const bool tried = !arguments.no_trials && (arguments.json || !only_some);
+  if (tried) {
+    const auto reach = node->reach(arguments.every_device);
+    if (!reach) return complain(reach.error());
+    const Json found = parse_json(*reach);
+    if (!found.is_object()) return complain(fail(Code::system, "the library's answer is not JSON: {}", *reach));
+    info.update(found);
+  }
   if (arguments.json) {
     fmt::print("{}\n", json_pages(info));
     return kDone;
@@ -126,8 +165,10 @@ int run_info(const Arguments& arguments) {
   for (const Json& warning : info.value("warnings", Json::array())) {
     fmt::print(stderr, "{}", wrap("strait: warning: " + text_of(warning), 0, 2));
   }
-  const bool only_some = arguments.options || arguments.counters;
-  if (!only_some) print_devices(info);
+  if (!only_some) {
+    print_devices(info, tried);
+    print_reach(info, tried);
+  }
   if (arguments.options) print_options(info);
   if (arguments.counters) fmt::print("{}", counters_page(info));
   if (!only_some) {
@@ -142,13 +183,15 @@ int run_info(const Arguments& arguments) {
 }  // namespace
 
 void add_info(CommandLine& line) {
-  auto arguments = std::make_shared<Arguments>();
-  Command command = line.add("info", "Devices, memory kinds, NICs and options of this machine.", kManual);
+  auto arguments = std::make_shared<InfoArguments>();
+  Command command = line.add("info", "Devices, memory kinds, NICs and options of this machine.", kInfoManual);
   command.flag("--options", arguments->options,
                "Every option with its value, where that comes from, and what it does.");
   command.flag("--counters", arguments->counters,
                "What the Node and its NICs have counted by now, in groups; with packets also those dropped, by "
                "reason. `strait demo` and `strait perf` have it too, for their own run.");
+  command.flag("--every-device", arguments->every_device, "Try every device, not one of each kind.");
+  command.flag("--no-trials", arguments->no_trials, "Try nothing: devices are listed and left alone.");
   command.flag("--json", arguments->json, "Everything, as one JSON object.");
   add_settings(command, arguments->pairs);
   command.on_run([arguments] { return run_info(*arguments); });

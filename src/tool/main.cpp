@@ -27,6 +27,7 @@ const Manual kManual{
         "strait demo                      see it work, in a few seconds\n"
         "strait info                      what is on this machine\n"
         "strait perf --spawn              latency and bandwidth, one command\n"
+        "strait explain --table           which way bytes take between memories\n"
         "strait faults drop=2%,seed=7     what a plan of faults decides\n"
         "strait run -- ibv_devinfo        other people's RDMA programs",
     .environment = {},
@@ -39,6 +40,7 @@ int main(int argc, char** argv) {
     CommandLine line(kManual, fmt::format("strait {}", strait_version()));
     add_demo(line);
     add_info(line);
+    add_explain(line);
     add_perf(line);
     add_faults(line);
     add_run(line);

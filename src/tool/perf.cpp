@@ -11,6 +11,7 @@
 #include "base/options.hpp"
 #include "sys/affinity.hpp"
 #include "tool/command.hpp"
+#include "tool/perf_compare.hpp"
 #include "tool/perf_session.hpp"
 
 namespace strait::tool {
@@ -18,6 +19,8 @@ namespace {
 
 constexpr const char* kLatencySizes = "8,64,1K,4K,64K";
 constexpr const char* kBandwidthSizes = "4K,64K,1M,16M";
+
+constexpr const char* kDuration = "500ms";
 
 constexpr std::array kTests = {
     TestRow{Test::put_lat, "put_lat", "put, ping-pong: half round trip", Figure::half_round_trip, kLatencySizes, false,
@@ -46,7 +49,9 @@ Manual manual() {
       .synopsis =
           "strait perf [--listen ADDRESS] [--once]            the server: waits\n"
           "strait perf HOST:PORT [--test NAME,...] [OPTIONS]  the client: measures\n"
-          "strait perf --spawn [--test NAME,...] [OPTIONS]    both, on this machine",
+          "strait perf --spawn [--test NAME,...] [OPTIONS]    both, on this machine\n"
+          "strait perf --compare [LIST] [--svg FILE] [--html FILE] [OPTIONS]\n"
+          "                                                   both, beside the peers",
       .description =
           "The server prints its address and serves one client after the other until Ctrl-C. The client names that "
           "address, "
@@ -59,27 +64,42 @@ Manual manual() {
           "decimal: GB/s is 10^9 bytes a second. A line that ran on software devices says so: it is not a NIC's "
           "speed.\n"
           "\n"
+          "--compare measures put_lat and put_bw over size beside other ways of moving bytes between two processes of "
+          "this machine, in pairs: a peer's run and one of ours within seconds, pinned to the same two CPUs, each "
+          "first "
+          "in every other pair, the ratio taken pair by pair. A pair during which the machine changed (a cache line "
+          "between the two CPUs takes 20 % more or less than before, or the programs lost their CPU) is discarded and "
+          "counted. Peers:\n"
+          "  ucx              ucx_perftest: ucp_put over posix and cma (ucx-utils)\n"
+          "  libfabric        RMA writes by the shm provider (libfabric1)\n"
+          "  memcpy           on one CPU: a limit, not a peer\n"
+          "\n"
           "Tests:" +
           describe_tests(),
       .examples =
           "strait perf                                    # here, then in another shell:\n"
           "strait perf 127.0.0.1:40123 --test put_bw --sizes 8:16M\n"
           "strait perf --spawn --test put_lat --memory soft:0\n"
+          "strait perf --spawn --test put_bw --memory soft:0 --reach peermem\n"
           "strait perf --spawn --carrier roce --faults drop=1%,seed=7 --capture p.pcapng\n"
-          "strait perf --spawn --test all --iterations 1000 --json",
+          "strait perf --spawn --test all --iterations 1000 --json\n"
+          "strait perf --compare --html perf.html         # a page with plots, from disk\n"
+          "strait perf --compare ucx,memcpy --sizes 8:1M --pairs 20 --svg perf.svg",
       .environment = "  STRAIT_SECRET\n      Must be the same at both ends, unless they are one user on one machine.\n",
   };
 }
 
-struct Arguments {
+struct PerfArguments {
   PerfOptions options;
   std::string tests = "put_lat,put_bw";
   std::string sizes;
-  std::string duration = "500ms";
+  std::string duration;
   std::string deadline = "10s";
   std::string carrier;
   std::string faults;
+  std::string reach;
   std::vector<std::string> pairs;
+  CompareOptions compare;
 };
 
 std::string check_tests(const std::string& text) {
@@ -116,7 +136,12 @@ std::string check_duration(const std::string& text) {
   return *ns <= 0 ? "a duration must be longer than nothing" : std::string();
 }
 
-void add_measuring(Command& command, Arguments& arguments) {
+// Tests in which the server reaches into the client's buffers, or that use more than puts and gets.
+bool serves_alone(Test test) {
+  return test != Test::put_bw && test != Test::get_bw && test != Test::get_lat && test != Test::put_rate;
+}
+
+void add_measuring(Command& command, PerfArguments& arguments) {
   PerfOptions& options = arguments.options;
   command.text("--test", arguments.tests,
                {"NAME,...", "What to measure: names separated by commas, or all.", arguments.tests, check_tests});
@@ -133,8 +158,11 @@ void add_measuring(Command& command, Arguments& arguments) {
   command.number("--iterations", options.iterations,
                  {"N", "Operations a line. Without it: as many as fit into --duration.", {}, {}}, 1,
                  std::uint64_t{1} << 40);
-  command.text("--duration", arguments.duration,
-               {"TIME", "Time a line, when --iterations is not given.", arguments.duration, check_duration});
+  command.text(
+      "--duration", arguments.duration,
+      {"TIME",
+       "Time a line, when --iterations is not given. With --compare: time a run, and 100ms unless told otherwise.",
+       kDuration, check_duration});
   command.number("--warmup", options.warmup,
                  {"N", "Operations before the clock starts; fewer for large sizes.", "1000", {}}, 0,
                  std::uint64_t{1} << 40);
@@ -142,10 +170,17 @@ void add_measuring(Command& command, Arguments& arguments) {
                  {"N", "Operations under way in put_bw, get_bw (16) and put_rate (128).", {}, {}}, 1, 32768);
   command.text("--memory", options.memory,
                {"NAME", "Where the buffers of both sides lie: host, or a name of `strait info`.", options.memory, {}});
+  command.text(
+      "--reach", arguments.reach,
+      {"WAY",
+       "How the NICs reach accelerators' memory: dmabuf, peermem (peer-memory client), p2p (nvidia_p2p pages), "
+       "staged (through host memory, on the client's side; the server's buffers then lie in host memory), auto.",
+       {},
+       one_of({"auto", "dmabuf", "peermem", "p2p", "staged"})});
   command.flag("--bits", options.bits, "Bandwidth in Gb/s instead of GB/s.");
 }
 
-void add_running(Command& command, Arguments& arguments) {
+void add_running(Command& command, PerfArguments& arguments) {
   PerfOptions& options = arguments.options;
   command.text("--progress", options.progress,
                {"MODE", "Who drives the queues: caller (these loops), thread, or eventfd.", options.progress,
@@ -186,15 +221,71 @@ void add_running(Command& command, Arguments& arguments) {
   add_settings(command, arguments.pairs);
 }
 
-int run_perf(Arguments& arguments) {
+void add_comparing(Command& command, PerfArguments& arguments) {
+  CompareOptions& compare = arguments.compare;
+  command.optional_text(
+      "--compare", compare.peers,
+      {"LIST",
+       "Measure beside these peers: ucx, libfabric, memcpy, separated by commas. Without a list: those that are "
+       "installed. One that was asked for and is missing is exit status 3, with the package that brings it.",
+       kInstalledPeers, check_peers});
+  command.number("--pairs", compare.pairs, {"N", "Pairs for every size and peer.", "10", {}}, 1, 1000);
+  command.text("--svg", compare.svg, {"FILE", "Draw latency and bandwidth over size.", {}, {}});
+  command.text("--html", compare.html,
+               {"FILE", "One page with plots, tables and where they come from; opens from disk.", {}, {}});
+  for (const char* option : {"--pairs", "--svg", "--html"}) command.needs(option, "--compare");
+  for (const char* option : {"SERVER", "--spawn", "--test", "--iterations", "--warmup", "--window", "--bits", "--cpu",
+                             "--listen", "--once", "--capture", "--counters", "--strict"})
+    command.not_both("--compare", option);
+}
+
+// What of the command line is for our own runs.
+int run_compare(PerfArguments& arguments) {
+  CompareOptions& compare = arguments.compare;
+  const PerfOptions& options = arguments.options;
+  if (!arguments.sizes.empty()) compare.sizes = parse_sizes(arguments.sizes).value();
+  if (!arguments.duration.empty()) compare.duration_ns = parse_duration_ns(arguments.duration).value();
+  compare.deadline_ns = parse_duration_ns(arguments.deadline).value();
+  compare.json = options.json;
+  compare.strait_options = {"--memory",       options.memory, "--progress",
+                            options.progress, "--deadline",   arguments.deadline};
+  const auto pass = [&](const char* name, const std::string& value) {
+    if (!value.empty()) compare.strait_options.insert(compare.strait_options.end(), {name, value});
+  };
+  pass("--carrier", arguments.carrier);
+  pass("--faults", arguments.faults);
+  pass("--reach", arguments.reach);
+  for (const std::string& pair : arguments.pairs) pass("--set", pair);
+  return run_perf_compare(compare);
+}
+
+int run_perf(PerfArguments& arguments) {
+  if (!arguments.compare.peers.empty()) return run_compare(arguments);
   PerfOptions& options = arguments.options;
   options.tests = chosen_tests(arguments.tests);
   if (!arguments.sizes.empty()) options.sizes = parse_sizes(arguments.sizes).value();
-  options.duration_ns = parse_duration_ns(arguments.duration).value();
+  options.duration_ns = parse_duration_ns(arguments.duration.empty() ? kDuration : arguments.duration).value();
   options.deadline_ns = parse_duration_ns(arguments.deadline).value();
   options.settings = parse_settings(arguments.pairs);
   if (!arguments.carrier.empty()) replace_setting(options.settings, "carrier", arguments.carrier);
   if (!arguments.faults.empty()) replace_setting(options.settings, "faults", arguments.faults);
+  if (!arguments.reach.empty()) {
+    replace_setting(options.settings, "reach", arguments.reach);
+    // Who asks how the NIC reaches memory wants the NIC to do it.
+    if (!has_setting(options.settings, "grant")) replace_setting(options.settings, "grant", "ring");
+  }
+  options.staged = arguments.reach == "staged" && options.memory != "host";
+  if (options.staged) {
+    for (const TestRow* row : options.tests) {
+      if (!serves_alone(row->test)) continue;
+      return complain(
+          with_remedy(fail(Code::invalid,
+                           "{} cannot be measured with --reach staged: the server would have to reach the client's "
+                           "memory, which only the client's own operations can",
+                           row->name),
+                      "Take --test put_bw,get_bw,get_lat,put_rate."));
+    }
+  }
   if (options.strict) replace_setting(options.settings, "strict", "1");
   if (options.spawn || !options.server.empty()) return run_perf_client(options);
   return run_perf_server(options);
@@ -259,12 +350,13 @@ Result<Node> open_perf_node(const PerfOptions& options, bool server) {
 }
 
 void add_perf(CommandLine& line) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<PerfArguments>();
   Command command = line.add("perf", "Measure latency and bandwidth between two processes.", manual());
   command.word("SERVER", arguments->options.server,
                "HOST:PORT of the server to measure against. Without it, and without --spawn, be the server.");
   add_measuring(command, *arguments);
   add_running(command, *arguments);
+  add_comparing(command, *arguments);
   command.not_both("--spawn", "SERVER");
   command.on_run([arguments] { return run_perf(*arguments); });
 }

@@ -55,6 +55,7 @@ struct PerfOptions {
   bool bits = false;
   bool json = false;
   bool strict = false;
+  bool staged = false;  // the client's buffers are reached by a copy only, and by nobody else
   Settings settings;
 };
 

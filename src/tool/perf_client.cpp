@@ -94,7 +94,8 @@ std::uint32_t lane_depth(const PerfOptions& options) {
 Result<Client> Client::connect(Node& node, const std::string& server, const PerfOptions& options) {
   const Duration patience(options.deadline_ns);
   STRAIT_TRY(auto link, Link::make(node));
-  STRAIT_TRY(auto arena, Arena::make(node, largest_size(options), options.memory));
+  STRAIT_TRY(auto arena,
+             Arena::make(node, largest_size(options), options.memory, options.staged ? access::local : access::all));
   STRAIT_TRY(auto published, node.publish(kPerfClientName, link.region()));
   STRAIT_TRY(auto peer, node.connect(server, {.deadline = patience}));
   auto hello = link.receive(patience);
@@ -127,13 +128,17 @@ Result<Json> Client::ask(const Json& message) {
 
 Result<Measured> Client::run(const TestRow& row, std::uint64_t bytes, PerfReport& report) {
   STRAIT_CHECK(prepare(node_, arena_, bytes, kClientSeed));
-  STRAIT_TRY(const auto ticket, arena_.region.ticket(access::all));
+  std::string ticket;  // staged: nobody is given any
+  if (!options_.staged) {
+    STRAIT_TRY(const auto made, arena_.region.ticket(access::all));
+    ticket = ticket_text(made);
+  }
   STRAIT_TRY(const Json ready, ask({{"op", "begin"},
                                     {"test", row.name},
                                     {"bytes", bytes},
                                     {"largest", arena_.capacity},
-                                    {"memory", options_.memory},
-                                    {"arena", ticket_text(ticket)}}));
+                                    {"memory", options_.staged ? std::string("host") : options_.memory},
+                                    {"arena", ticket}}));
   if (ready.value("capacity", std::uint64_t{0}) != arena_.capacity) {
     return fail(Code::invalid, "the server laid out its buffer differently: is it the same version of strait?");
   }

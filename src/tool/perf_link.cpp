@@ -92,12 +92,12 @@ std::optional<Error> error_in(const Json& message, std::string_view who) {
                fmt::format("{}: {}", who, message.value("error", "")), message.value("remedy", "")};
 }
 
-Result<Arena> Arena::make(Node& node, std::uint64_t largest, const std::string& kind) {
+Result<Arena> Arena::make(Node& node, std::uint64_t largest, const std::string& kind, access::Access rights) {
   constexpr std::uint64_t kPage = 4096;
   const std::uint64_t capacity = (largest + kPage - 1) / kPage * kPage;
   STRAIT_TRY(auto memory, node.allocate(2 * capacity, {.near = kind}));
-  STRAIT_TRY(auto region, node.share(memory, access::all));
-  return Arena{std::move(memory), std::move(region), capacity};
+  STRAIT_TRY(auto region, node.share(memory, rights));
+  return Arena{std::move(memory), std::move(region), capacity, rights != access::local};
 }
 
 }  // namespace strait::tool

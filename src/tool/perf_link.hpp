@@ -44,8 +44,10 @@ struct Arena {
   Memory memory;
   Region region;
   std::uint64_t capacity = 0;
+  bool shared = true;  // with the other side
 
-  [[nodiscard]] static Result<Arena> make(Node& node, std::uint64_t largest, const std::string& kind);
+  [[nodiscard]] static Result<Arena> make(Node& node, std::uint64_t largest, const std::string& kind,
+                                          access::Access rights = access::all);
   [[nodiscard]] std::byte* outbox() const { return static_cast<std::byte*>(memory.data()); }
   [[nodiscard]] std::byte* inbox() const { return outbox() + capacity; }
 };

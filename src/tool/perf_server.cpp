@@ -94,7 +94,7 @@ Status Session::set_up(const Json& request) {
     memory_ = memory;
   }
   const std::string ticket = request.value("arena", "");
-  if (ticket != client_ticket_) {
+  if (!ticket.empty() && ticket != client_ticket_) {
     STRAIT_TRY(const auto parsed, ticket_from(ticket));
     STRAIT_TRY(client_arena_, peer_.redeem(parsed, patience()));
     client_ticket_ = ticket;
@@ -146,7 +146,10 @@ Status Session::run(const Json& request) {
   Json verdict{{"verified", wrong.empty()}, {"note", wrong}};
   STRAIT_TRY(const auto info, node_.info());
   if (const auto found = strict_findings(Json::parse(info, nullptr, false))) verdict["strict_findings"] = *found;
-  return link_.send(peer_, verdict, patience());
+  const Status sent = link_.send(peer_, verdict, patience());
+  // A client that has said something since has read the verdict: only the acknowledgement was lost, with the client.
+  if (!sent && sent.error().code == Code::gone && link_.waiting()) return {};
+  return sent;
 }
 
 void announce(const Node& node, const PerfOptions& options) {

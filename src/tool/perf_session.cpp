@@ -40,7 +40,8 @@ Status prepare(Node& node, Arena& arena, std::uint64_t bytes, std::uint64_t seed
   STRAIT_CHECK(fill_memory(node, arena.outbox(), bytes, seed));
   STRAIT_CHECK(fill_memory(node, arena.inbox(), bytes, ~seed));
   STRAIT_CHECK(node.copy(arena.inbox(), &none, 8));
-  return arena.region.signal(kArrivalSignal).write(0);
+  // A staged buffer is nobody else's: no signal arrives there.
+  return arena.shared ? arena.region.signal(kArrivalSignal).write(0) : Status{};
 }
 
 Result<std::string> verify(Node& node, const Arena& arena, std::uint64_t bytes, Expect expect, std::uint64_t other_seed,

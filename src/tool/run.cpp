@@ -25,7 +25,7 @@ namespace {
 
 namespace host = soft::host;
 
-const Manual kManual{
+const Manual kRunManual{
     .name = "strait run - run a program as if this machine had RDMA NICs",
     .synopsis = "strait run [OPTIONS] -- PROGRAM [ARGUMENTS]...\nstrait run [OPTIONS] --shell",
     .description =
@@ -43,13 +43,20 @@ const Manual kManual{
         "past "
         "the C library, is not seen: to such code there are no devices.\n"
         "\n"
-        "When PROGRAM has ended, one line on stderr says what the NICs did.",
+        "With --accelerators, PROGRAM also finds software accelerators: the vendors' libraries that it loads "
+        "(libcuda.so.1 "
+        "and others) are then ours, and there are as many devices as were asked for. They have memory, copies, streams "
+        "and exports, and run no kernels; a call that they do not know answers \"not supported\" and is listed at the "
+        "end.\n"
+        "\n"
+        "When PROGRAM has ended, one line on stderr says what the devices did, and what they still had to hold.",
     .examples =
         "strait run -- ibv_devinfo -v\n"
         "strait run -- ibv_rc_pingpong -g 0 &\n"
         "strait run -- ibv_rc_pingpong -g 0 127.0.0.1\n"
         "strait run --faults drop=2%,seed=7 --pcap w.pcapng -- ib_write_bw -x 0\n"
         "strait run --strict -- ./my_program\n"
+        "strait run --accelerators cuda:2,rocm:1x64M,gaudi:8 -- ./my_program\n"
         "strait run --nics 2 --shell",
     .environment = {},
     .exits =
@@ -65,14 +72,17 @@ const Manual kManual{
 constexpr int kMayNotRun = 126;
 constexpr int kNoProgram = 127;
 
-struct Arguments {
+struct RunArguments {
   std::vector<std::string> command;
   std::vector<std::string> pairs;
   std::uint32_t nics = 1;
+  std::string accelerators;
   std::string seed;
   std::string faults;
   std::string pcap;
+  std::string peer_memory;
   bool strict = false;
+  bool background = false;
   bool watch = false;
   bool shell = false;
   bool quiet = false;
@@ -93,12 +103,14 @@ Result<std::string> preloads() {
 }
 
 // Options of the devices, which open in the program's processes: through its environment.
-Result<Settings> device_settings(const Arguments& arguments, const std::string& root) {
+Result<Settings> device_settings(const RunArguments& arguments, const std::string& root) {
   Settings settings = parse_settings(arguments.pairs);
   std::string faults = arguments.faults;
   if (!arguments.seed.empty()) faults += (faults.empty() ? "seed=" : ",seed=") + arguments.seed;
   if (!faults.empty()) replace_setting(settings, "faults", std::move(faults));
+  if (!arguments.peer_memory.empty()) replace_setting(settings, "peer_memory", arguments.peer_memory);
   if (arguments.strict) replace_setting(settings, "strict", "1");
+  if (arguments.background) replace_setting(settings, "background", "1");
   if (!arguments.pcap.empty()) {
     // Shared memory has no packets.
     replace_setting(settings, "carrier", "roce");
@@ -136,7 +148,7 @@ std::string grouped(std::uint64_t number) {
   return text;
 }
 
-int finish(const Arguments& arguments, const host::Root& root, int status) {
+int finish(const RunArguments& arguments, const host::Root& root, int status) {
   const host::RunTotals totals = host::read_reports(root.path());
   std::string captured;
   int exit_code = status;
@@ -153,7 +165,7 @@ int finish(const Arguments& arguments, const host::Root& root, int status) {
   return exit_code;
 }
 
-int run(const Arguments& arguments) {
+int run(const RunArguments& arguments) {
   std::vector<std::string> words = arguments.command;
   if (arguments.shell) {
     const char* shell = std::getenv("SHELL");
@@ -188,6 +200,8 @@ int run(const Arguments& arguments) {
   if (!preload) return complain(preload.error());
   settings->emplace_back("LD_PRELOAD", *preload);
   settings->emplace_back("STRAIT_HOST_ROOT", root->path());
+  const auto hardware = add_accelerators(arguments.accelerators, *root, *settings);
+  if (!hardware) return complain(hardware.error());
 
   const auto status = sys::run_command({.program = *program,
                                         .arguments = words,
@@ -195,6 +209,29 @@ int run(const Arguments& arguments) {
                                         .heard = arguments.watch ? report_strays(*root) : nullptr});
   std::fflush(stdout);
   return status ? finish(arguments, *root, *status) : not_found(status.error());
+}
+
+}  // namespace
+
+namespace {
+
+// What accelerators did not know, and what is left in them.
+std::string accelerator_summary(const host::RunTotals& totals) {
+  constexpr std::string_view kUnknown = "unsupported.";
+  std::string text;
+  if (const std::uint64_t n = totals.get("accel.unfreed"); n != 0)
+    text += fmt::format(", {} allocation{} not freed ({} bytes)", grouped(n), n == 1 ? "" : "s",
+                        grouped(totals.get("accel.unfreed_bytes")));
+  if (const std::uint64_t n = totals.get("accel.held_by_fds"); n != 0)
+    text += fmt::format(", {} freed but held by open descriptors ({} bytes)", grouped(n),
+                        grouped(totals.get("accel.held_by_fds_bytes")));
+  std::string unknown;
+  for (const auto& [name, count] : totals.counters) {
+    if (name.starts_with(kUnknown))
+      unknown += fmt::format("{}{} ({})", unknown.empty() ? "" : ", ", name.substr(kUnknown.size()), grouped(count));
+  }
+  if (!unknown.empty()) text += ", called but not supported: " + unknown;
+  return text;
 }
 
 }  // namespace
@@ -211,19 +248,33 @@ std::string run_summary(const host::RunTotals& totals, const std::string& captur
     count("packets_resent", "resent");
   }
   count("messages_sent", "messages through shared memory");
-  if (totals.get("packets_sent") + totals.get("messages_sent") == 0 && !totals.counters.contains("packets_sent"))
+  if (totals.get("messages_sent") != 0 && totals.get("links_bounced") != 0)
+    text += " (large ones copied twice: no process_vm_readv)";
+  if (totals.get("ports_private") != 0) text += ", other hosts out of reach (port 4791 is another user's)";
+  if (totals.get("packets_sent") + totals.get("messages_sent") == 0 && !totals.counters.contains("packets_sent") &&
+      totals.get("accel.processes") == 0)
     text += ", no traffic";
   count("strict_findings", "findings");
+  text += accelerator_summary(totals);
   if (!capture.empty()) text += ", capture " + capture;
   return text;
 }
 
 void add_run(CommandLine& line) {
-  const auto arguments = std::make_shared<Arguments>();
-  Command command = line.add("run", "Run a program as if this machine had RDMA NICs.", kManual);
+  const auto arguments = std::make_shared<RunArguments>();
+  Command command = line.add("run", "Run a program as if this machine had RDMA NICs.", kRunManual);
   command.number("--nics", arguments->nics,
                  {.type = "N", .help = "How many NICs there are: strait0, strait1, ...", .fallback = "1", .check = {}},
                  1, kMostNics);
+  command.text(
+      "--accelerators", arguments->accelerators,
+      {.type = "SPEC",
+       .help =
+           "Software accelerators, as cuda:2,rocm:1,gaudi:8: how many of which vendor; cuda:2x64M gives each "
+           "64 MiB of memory instead of 1 GiB, rocm:1@bar lets the CPU reach it, gaudi:8@2021 is the first generation "
+           "with its library of 2021.",
+       .fallback = {},
+       .check = check_accelerators});
   command.text("--seed", arguments->seed,
                {.type = "S",
                 .help = "Seed of what --faults and --strict do at random: the same seed, the same decisions.",
@@ -234,9 +285,21 @@ void add_run(CommandLine& line) {
                 .help = "What the NICs do wrong on purpose; `strait faults --help` says what can be written here.",
                 .fallback = {},
                 .check = check_faults});
+  command.text("--peer-memory", arguments->peer_memory,
+               {.type = "WAYS",
+                .help = "What answers for an accelerator's pointer that PROGRAM gives to ibv_reg_mr as it is: the "
+                        "peer-memory clients nvidia (or nvidia_persistent) and amd, p2p for nvidia_p2p pages, "
+                        "several separated by commas; none: such a call fails with EFAULT.",
+                .fallback = "none",
+                .check = {}});
   command.flag(
       "--strict", arguments->strict,
       "The NICs land bytes late and out of order, within what RDMA allows, and report what PROGRAM may not do.");
+  command.flag(
+      "--background", arguments->background,
+      "The NICs work in a thread of their own all the time, instead of within the calls that PROGRAM makes. For "
+      "programs that wait by looking at memory and call nothing meanwhile, such as ib_write_lat. Each process then "
+      "needs two processors.");
   command.text(
       "--pcap", arguments->pcap,
       {.type = "FILE",

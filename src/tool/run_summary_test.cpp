@@ -20,6 +20,32 @@ TEST(RunSummary, SaysWhatTheDevicesDid) {
   totals.counters = {{"packets_sent", 1234567}, {"messages_sent", 999}, {"strict_findings", 2}};
   EXPECT_EQ(run_summary(totals, ""),
             "strait run: 2 processes, 1 234 567 packets, 999 messages through shared memory, 2 findings");
+  totals.counters = {{"packets_sent", 1}, {"messages_sent", 2}, {"links_bounced", 1}, {"ports_private", 3}};
+  EXPECT_EQ(run_summary(totals, ""),
+            "strait run: 2 processes, 1 packets, 2 messages through shared memory (large ones copied twice: no "
+            "process_vm_readv), other hosts out of reach (port 4791 is another user's)");
+}
+
+TEST(RunSummary, SaysWhatAcceleratorsDidNotKnowAndStillHold) {
+  soft::host::RunTotals totals;
+  totals.processes = 1;
+  totals.counters = {{"accel.processes", 1}};
+  EXPECT_EQ(run_summary(totals, ""), "strait run: 1 process");
+  totals.counters = {{"accel.processes", 1},
+                     {"accel.unfreed", 2},
+                     {"accel.unfreed_bytes", 4096},
+                     {"accel.held_by_fds", 1},
+                     {"accel.held_by_fds_bytes", 2097152},
+                     {"unsupported.cuLaunchKernel", 3},
+                     {"unsupported.cuModuleLoad", 1}};
+  EXPECT_EQ(run_summary(totals, ""),
+            "strait run: 1 process, 2 allocations not freed (4 096 bytes), 1 freed but held by open descriptors (2 097 "
+            "152 bytes), called but not supported: cuLaunchKernel (3), cuModuleLoad (1)");
+}
+
+TEST(RunAccelerators, AreCheckedBeforeAProgramRuns) {
+  EXPECT_EQ(check_accelerators("cuda:2,rocm:1x64M"), "");
+  EXPECT_NE(check_accelerators("tpu:1").find("\"tpu:1\" is not cuda:N"), std::string::npos);
 }
 
 }  // namespace

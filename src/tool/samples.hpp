@@ -8,6 +8,13 @@
 
 namespace strait::tool {
 
+// Reorders them. There must be at least one.
+[[nodiscard]] inline double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 class Samples {
  public:
   explicit Samples(std::size_t capacity = std::size_t{1} << 20) : kept_(std::max<std::size_t>(capacity, 2)) {}

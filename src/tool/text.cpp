@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "plot/units.hpp"
 #include "sys/terminal.hpp"
 
 namespace strait::tool {
@@ -55,13 +56,7 @@ std::string wrap(std::string_view text, std::size_t indent, std::size_t hanging,
 }
 
 std::string size_text(std::uint64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  while (unit < 4 && bytes >= 1024 && bytes % 1024 == 0) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return fmt::format("{} {}", bytes, kUnits[unit]);
+  return plot::size_text(bytes);
 }
 
 std::string rate_text(double bytes_per_second) {

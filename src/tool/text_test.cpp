@@ -40,6 +40,8 @@ TEST(Units, Sizes) {
   EXPECT_EQ(size_text(64 << 10), "64 KiB");
   EXPECT_EQ(size_text(std::uint64_t{16} << 20), "16 MiB");
   EXPECT_EQ(size_text(std::uint64_t{3} << 40), "3 TiB");
+  EXPECT_EQ(size_text(300'001), "293.0 KiB");
+  EXPECT_EQ(size_text(std::uint64_t{146'591'680} << 10), "139.8 GiB");
 }
 
 TEST(Units, TimesAndRates) {

@@ -3,6 +3,7 @@
 #include "tool/tool.hpp"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <cstdio>
 
@@ -49,6 +50,10 @@ Settings parse_settings(const std::vector<std::string>& pairs) {
 void replace_setting(Settings& settings, std::string_view name, std::string value) {
   std::erase_if(settings, [&](const auto& pair) { return pair.first == name; });
   settings.emplace_back(name, std::move(value));
+}
+
+bool has_setting(const Settings& settings, std::string_view name) {
+  return std::ranges::any_of(settings, [&](const auto& pair) { return pair.first == name; });
 }
 
 const char* carrier_of(std::string_view path) {

@@ -17,6 +17,7 @@ class Command;
 class CommandLine;
 
 void add_demo(CommandLine& line);
+void add_explain(CommandLine& line);
 void add_faults(CommandLine& line);
 void add_info(CommandLine& line);
 void add_perf(CommandLine& line);
@@ -31,6 +32,7 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 void add_settings(Command& command, std::vector<std::string>& pairs);
 [[nodiscard]] Settings parse_settings(const std::vector<std::string>& pairs);
 // In place of what was there.
+[[nodiscard]] bool has_setting(const Settings& settings, std::string_view name);
 void replace_setting(Settings& settings, std::string_view name, std::string value);
 
 // "grant", "roce" (both: the software NIC), "verbs", or "unknown": what carries the bytes of a connection, from what it

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -13,7 +14,9 @@
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "strait/strait.hpp"
@@ -77,6 +80,15 @@ inline std::vector<std::uint8_t> pattern(std::size_t length, std::uint32_t seed)
   return bytes;
 }
 
+// On which device a test of any device's memory runs.
+inline std::string test_device() {
+  const char* const named = std::getenv("STRAIT_TEST_DEVICE");
+  return named == nullptr ? "soft:0" : named;
+}
+inline std::string test_kind() {
+  return test_device().substr(0, test_device().find(':'));
+}
+
 // Memory of either kind, written and read through the API so that tests are the same for both.
 class Block {
  public:
@@ -116,6 +128,45 @@ inline int open_fds() {
        ++it)
     ++count;
   return count;
+}
+
+// When threads of the library have closed what they handed on.
+inline int settled_fds() {
+  int count = open_fds();
+  for (int same = 0; same < 10;) {
+    ::usleep(5000);
+    const int now = open_fds();
+    same = now == count ? same + 1 : 0;
+    count = now;
+  }
+  return count;
+}
+
+// The same by number and name, for who wants to see which one stayed.
+inline std::set<std::string> open_files() {
+  std::set<std::string> all;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const auto target = std::filesystem::read_symlink(each.path(), gone);
+    if (!gone && target.string().find("/proc/") != 0)
+      all.insert(each.path().filename().string() + " " + target.string());
+  }
+  return all;
+}
+
+// What `call` answers while this process can open nothing.
+template <class Call>
+auto without_descriptors(Call call) {
+  rlimit old{};
+  EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
+  const rlimit few{256, old.rlim_max};
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<int> taken;
+  for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) taken.push_back(fd);
+  auto answer = call();
+  for (const int fd : taken) ::close(fd);
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &old), 0);
+  return answer;
 }
 
 inline nlohmann::json info(Node& node) {

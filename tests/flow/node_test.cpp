@@ -29,6 +29,10 @@ TEST(Opening, RefusesUnknownOptionsAndBadValues) {
   ASSERT_FALSE(nics);
   EXPECT_NE(refusal(nics).find("mlx5_0"), std::string::npos) << refusal(nics);
   EXPECT_FALSE(Node::open(settings({{"accelerators", "soft:x"}})));
+  EXPECT_FALSE(Node::open(settings({{"accelerators", "tpu"}})));
+  auto counted = Node::open(settings({{"accelerators", "cuda:2"}}));
+  ASSERT_FALSE(counted);
+  EXPECT_NE(refusal(counted).find("CUDA_VISIBLE_DEVICES"), std::string::npos) << refusal(counted);
   auto comma = Node::open(settings({{"capture", "a,b.pcapng"}}));
   ASSERT_FALSE(comma);
   EXPECT_NE(refusal(comma).find("a,b.pcapng"), std::string::npos) << refusal(comma);

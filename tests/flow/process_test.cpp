@@ -83,9 +83,9 @@ INSTANTIATE_TEST_SUITE_P(Memory, Processes, testing::Values("host", "soft:0"),
 
 class Trouble : public testing::Test {
  protected:
-  void open() {
+  void open(const NodeOptions& options = settings()) {
     address = owner.wire().hear();
-    node.emplace(Node::open(settings()).value());
+    node.emplace(Node::open(options).value());
     fds = open_fds();
     registrations = info(*node)["nics"][0]["counters"]["registrations"];
     peer.emplace(node->connect(address).value());
@@ -153,7 +153,7 @@ TEST_F(Trouble, PeerKilledInTheMiddle) {
 }
 
 TEST_F(Trouble, PeerFrozenInTheMiddle) {
-  open();
+  open(settings({{"grant", "ring"}}));  // otherwise nobody waits for the peer
   owner.signal(SIGSTOP);
   ::usleep(20'000);
   // A deadline holds, and the operation keeps its memory.

@@ -13,6 +13,7 @@ bool says(const Error& error, const std::string& part) {
 
 class Refuse : public testing::Test {
  protected:
+  explicit Refuse(const NodeOptions& options = settings()) : pair(options, options) {}
   Pair pair;
   Block target{pair.owner, "soft:0", 65536, access::all};
   Block local{pair.asker, "host", 65536, access::local};
@@ -44,6 +45,12 @@ class Refuse : public testing::Test {
     Lane other = pair.far.lane().value();
     EXPECT_TRUE(other.put(local.region.slice(0, 8), place.at(0)).wait(5s));
   }
+};
+
+// What is under way: a grant by map or copy has nothing that is.
+class RefuseOnTheRing : public Refuse {
+ protected:
+  RefuseOnTheRing() : Refuse(settings({{"grant", "ring"}})) {}
 };
 
 TEST_F(Refuse, OutsideTheTarget) {
@@ -156,7 +163,7 @@ TEST_F(Refuse, SignalsThatDoNotExist) {
   EXPECT_LT(took, 1s);
 }
 
-TEST_F(Refuse, AFullLane) {
+TEST_F(RefuseOnTheRing, AFullLane) {
   Lane lane = pair.far.lane(4).value();
   std::vector<Operation> puts;
   for (int i = 0; i < 4; ++i) puts.push_back(lane.put(local.region.slice(0, 64), place.at(0)));
@@ -170,7 +177,7 @@ TEST_F(Refuse, AFullLane) {
   for (int i : {0, 1, 3}) EXPECT_TRUE(puts[static_cast<std::size_t>(i)].wait(5s));
 }
 
-TEST_F(Refuse, ABatchIsAllOrNothing) {
+TEST_F(RefuseOnTheRing, ABatchIsAllOrNothing) {
   Lane lane = pair.far.lane(8).value();
   target.fill(std::vector<std::uint8_t>(65536, 0xee));
   local.fill(std::vector<std::uint8_t>(65536, 0x11));
@@ -204,7 +211,7 @@ TEST_F(Refuse, AMessageLongerThanItsReceive) {
   EXPECT_EQ(received.error().syndrome, 0x01u) << received.error().text;
 }
 
-TEST_F(Refuse, AnOperationTwice) {
+TEST_F(RefuseOnTheRing, AnOperationTwice) {
   strait_op op{};
   const strait_target raw = place.raw();
   const strait_slice slice = local.region.slice(0, 8).raw;

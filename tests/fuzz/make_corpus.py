@@ -68,6 +68,21 @@ def options():
     }
 
 
+def record():
+    place = '{"path":["pci0000:17","0000:17:01.0","0000:1b:00.0"],"numa_node":0}'
+    gpu = f'{{"name":"cuda:0","kind":"cuda","accelerator":true,"exports_fd":true,"can_ipc":true,"place":{place}}}'
+    host = '{"name":"host","kind":"host"}'
+    nic = f'{{"name":"mlx5_0","imports_fds":true,"has_packets":true,"grants":false,"place":{place}}}'
+    return {
+        "plain": f'{{"name":"a:1","host":"00ff","process":7,"memories":[{host},{gpu}],"nics":[{nic}]}}',
+        "nothing": '{"memories":[],"nics":[]}',
+        "no-nics": f'{{"memories":[{gpu}]}}',
+        "control": '{"memories":[{"name":"a\\u0007"}],"nics":[]}',
+        "number": '{"process":-1,"memories":[],"nics":[]}',
+        "node": '{"memories":[{"name":"a","place":{"numa_node":1e99,"path":[]}}],"nics":[]}',
+    }
+
+
 def ticket():
     # The key, issuer and clock that ticket.cpp uses.
     key = b"Key" + bytes(29)
@@ -119,7 +134,9 @@ def rendezvous():
         "redeem-reply": frame(11, target),
         "bye": frame(12),
         "refusal": frame(13, struct.pack(">B", 6) + text(b"gone") + text(b"")),
-        "unknown": frame(14),
+        "describe": frame(14),
+        "described": frame(15, text(b'{"memories":[],"nics":[]}')),
+        "unknown": frame(16),
         "type-zero": frame(0),
         "huge": struct.pack(">I", 0xFFFFFFFF) + bytes(12),
         "trailing": frame(7, b"\0"),
@@ -497,6 +514,80 @@ def uverbs():
     }
 
 
-for seeds in (endpoint, values, options, ticket, rendezvous, wqe, packet, live_packet, frame, cm_message,
-              cm_commands, program, uverbs):
+# Command mailboxes in the device's format: fields by bit and width, as in strait/wire/prm.hpp.
+def devx():
+    NEWEST = 0xFFFFFE
+
+    def box(opcode, *fields, size=272):
+        bits = opcode << (size * 8 - 16)
+        for bit, width, value in fields:
+            bits |= (value & (1 << width) - 1) << (size * 8 - bit - width)
+        return bits.to_bytes(size, "big")
+
+    def step(what, body, handle=0, room=34):
+        return bytes([what, handle, room]) + struct.pack("<H", len(body)) + body
+
+    pd = step(0, box(0x800, size=16), room=2)  # handle 3
+    cq_fields = [(0xE3, 5, 4), (0xE8, 24, 8192), (0xA0, 32, 2), (0x240, 64, 0x4000), (0x2C0, 32, 2), (0x280, 64, 0)]
+    cq = step(0, box(0x400, *cq_fields))  # handle 4
+    collapsed = step(0, box(0x400, *cq_fields, (0x8B, 1, 1), (0x8E, 1, 1)))
+    qp_fields = [(0xE8, 24, NEWEST), (0x4A8, 24, NEWEST), (0x5A8, 24, NEWEST), (0x128, 24, 8192), (0x111, 4, 4),
+                 (0x7E0, 32, 2), (0x5C0, 64, 0x4040), (0x840, 32, 2), (0x800, 64, 0x1000)]
+    qp = step(0, box(0x500, *qp_fields, (0x109, 4, 3)))  # handle 5
+    rmp_fields = [(0x108, 4, 1), (0x2C8, 24, NEWEST), (0x38C, 4, 5), (0x39B, 5, 4), (0x3C0, 32, 2), (0x300, 64, 0x4080),
+                  (0x3E0, 32, 2)]
+    rmp = step(0, box(0x90C, *rmp_fields))
+    cyclic = step(0, box(0x90C, *rmp_fields, (0x280, 4, 1)))
+    mkey_fields = [(0x91, 1, 1), (0x92, 1, 1), (0x93, 1, 1), (0x94, 1, 1), (0xA0, 24, 0xFFFFFF), (0xB8, 8, 7),
+                   (0xE8, 24, NEWEST)]
+    mkey = step(0, box(0x200, *mkey_fields, (0x96, 2, 1), (0x100, 64, 0x70000), (0x140, 64, 4096), (0x320, 32, 2)))
+    alias = step(0, box(0x200, *mkey_fields, (0x96, 2, 3), (0x100, 64, 0x1000), (0x140, 64, 4096), (0x25B, 5, 12),
+                        (0x300, 32, 1), (0x8A0, 32, NEWEST << 8 | 7), (0x8C0, 64, 0x70000), size=288))
+
+    def change(opcode, *fields):
+        return step(1, box(opcode, (0x48, 24, NEWEST), *fields), handle=5)
+
+    path = [(0x200, 64, 0), (0x240, 64, 0xFFFF0A000002), (0x1D8, 8, 64), (0x2A8, 8, 1)]
+    connected = pd + cq + qp + change(0x502, (0x2A8, 8, 1), (0x551, 1, 1))
+    connected += change(0x503, *path, (0x100, 3, 3), (0x168, 24, 0x11), (0x548, 3, 2), (0x563, 5, 12), (0x80, 32, 0xE),
+                        (0x550, 3, 7))
+    connected += change(0x504, (0x1C0, 5, 14), (0x44D, 3, 7), (0x450, 3, 7), (0x448, 3, 2))
+    query = step(2, box(0x50B, (0x48, 24, NEWEST), size=16), handle=5)
+    return {
+        "caps": step(4, box(0x100, (0x30, 16, 1), size=16)) + step(4, box(0x100, (0x30, 16, 7), size=16)),
+        "lag": step(4, box(0x842, size=16), room=2),
+        "unknown": step(4, box(0x7FF, size=16), room=2) + step(0, box(0x910, size=16), room=2),
+        "domain": pd + step(3, b"", handle=3),
+        "cq": cq + collapsed + step(3, b"", handle=3),
+        "qp": connected + query + change(0x507) + change(0x50A) + step(3, b"", handle=5),
+        "qp-step-twice": connected + change(0x503),
+        "shared": pd + cq + rmp + step(0, box(0x500, *qp_fields, (0x625, 3, 1), (0x628, 24, NEWEST))),
+        "shared-cyclic": pd + cyclic,
+        "key": pd + mkey + alias + step(3, b"", handle=4) + step(3, b"", handle=5),
+        "short": step(0, box(0x500, size=64)) + step(0, b"\x04\0\0\0") + step(0, box(0x400, *cq_fields), room=1),
+        "umem": step(5, struct.pack("<HHB", 0x9000, 0x1000, 0)) + step(0, box(0x400, *cq_fields[:-2], (0x2C0, 32, 3))),
+        "umem-beyond": step(0, box(0x400, *cq_fields[:-1], (0x280, 64, 0x7FF0))),
+    }
+
+
+def grant():
+    def note(how, what, number=0, region=0):
+        fields = struct.pack("<HQ", what, number) + struct.pack("<QQQQII", region, 1, 4096, 4096, 3, 9)
+        return bytes([how]) + fields.ljust(64, b"\0")
+
+    hello = note(1 | 2 | 8, 1)
+    return {
+        "asks": hello + note(9, 3, 1, 5) + note(9, 3, 2, 3) + note(9, 3, 3, 2),
+        "asks-first": note(9, 3, 1, 5),
+        "files": note(1 | 6, 1),
+        "garbage": b"\0" + b"x" * 64,
+        "lets-go": hello + note(1, 7),
+        "no-file": note(1, 1),
+        "silent": b"",
+        "twice": hello + hello,
+    }
+
+
+for seeds in (endpoint, values, options, record, ticket, rendezvous, wqe, packet, live_packet, frame, cm_message,
+              cm_commands, program, uverbs, devx, grant):
     write(seeds.__name__, seeds())

@@ -2,9 +2,11 @@
 // Device nodes and their descriptors.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -192,4 +194,8 @@ void probe::refusals() {
   EXPECT(close(-1) == -1 && errno == EBADF);
   EXPECT(dup(-1) == -1 && errno == EBADF);
   EXPECT(ioctl(1 << 28, kAdd, nullptr) == -1 && errno == EBADF);
+  // The kernel's own devices are not listed; other sockets are what they were.
+  EXPECT(socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA) == -1 && errno == EPROTONOSUPPORT);
+  const int route = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+  EXPECT(route >= 0 && close(route) == 0);
 }

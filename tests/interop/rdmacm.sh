@@ -5,6 +5,7 @@
 # SERVICE: the server's service id in hexadecimal, or "listens=PORT" for programs that meet over TCP first.
 # What the client prints is the test's output, and is also in $folder/client.out for who looks closer.
 : "${strait:?}" "${folder:?}"
+declare -a run # arguments of `strait run`
 service=$1
 shift
 server_command=()
@@ -16,7 +17,7 @@ shift
 command -v "${server_command[0]}" >/dev/null || fail "there is no ${server_command[0]}; install the package that has it"
 
 # A service that is taken is an abstract socket, which the kernel shows.
-"$strait" run -- "${server_command[@]}" >"$folder/server.out" 2>&1 &
+"$strait" run "${run[@]}" -- "${server_command[@]}" >"$folder/server.out" 2>&1 &
 server=$!
 deadline=$((SECONDS + 60))
 if [[ $service == listens=* ]]; then
@@ -34,11 +35,12 @@ fi
 # A client that was too early all the same is refused, and the server does not notice: it may come again.
 for ((tries = 3; ; --tries)); do
   status=0
-  "$strait" run -- "$@" >"$folder/client.out" 2>&1 || status=$?
+  "$strait" run "${run[@]}" -- "$@" >"$folder/client.out" 2>&1 || status=$?
   ((status != 0)) || break
+  ! left_at_the_end || exit 75
   grep -q 'REJECTED\|UNREACHABLE' "$folder/client.out" && kill -0 "$server" 2>/dev/null && ((tries > 1)) ||
     fail "the client of ${server_command[*]} ended with $status"
   sleep 2
 done
-wait "$server" || fail "the server ${server_command[*]} ended with $?"
+wait "$server" || server_failed "${server_command[*]}" $?
 cat "$folder/client.out"

@@ -16,6 +16,7 @@ TEST(Help, ReadsLikeAManualPage) {
                                                   {"demo", "--help"},
                                                   {"info", "--help"},
                                                   {"perf", "--help"},
+                                                  {"explain", "--help"},
                                                   {"faults", "--help"},
                                                   {"run", "--help"},
                                                   {"perf", "-h"}}) {
@@ -41,9 +42,11 @@ TEST(Help, MentionsEveryOption) {
   mentions("demo", {"--json", "--size", "--device", "--no-packets", "--require-packets", "--faults", "--capture",
                     "--counters", "--set"});
   mentions("info", {"--json", "--options", "--counters", "--set"});
-  mentions("perf", {"--test",     "--sizes",   "--iterations", "--duration", "--memory",   "--window", "--warmup",
-                    "--progress", "--json",    "--deadline",   "--spawn",    "--bits",     "--listen", "--once",
-                    "--cpu",      "--carrier", "--faults",     "--capture",  "--counters", "--set"});
+  mentions("perf",
+           {"--test",   "--sizes",    "--iterations", "--duration", "--memory",  "--window", "--warmup", "--progress",
+            "--json",   "--deadline", "--spawn",      "--bits",     "--listen",  "--once",   "--cpu",    "--carrier",
+            "--faults", "--capture",  "--counters",   "--set",      "--compare", "--pairs",  "--svg",    "--html"});
+  mentions("explain", {"--from", "--to", "--require", "--table", "--json", "--set"});
   mentions("faults", {"SPEC", "--flow", "--packets", "--json"});
   const std::string perf = strait({"perf", "--help"}).out;
   for (const char* test :
@@ -52,7 +55,7 @@ TEST(Help, MentionsEveryOption) {
   }
   const std::string top = strait({"--help"}).out;
   for (const char* command :
-       {"strait demo", "strait info", "strait perf", "strait faults", "strait run", "--version"}) {
+       {"strait demo", "strait info", "strait perf", "strait explain", "strait faults", "strait run", "--version"}) {
     EXPECT_NE(top.find(command), std::string::npos) << command;
   }
   for (const char* hidden : {"--peer", "--damage", "--packets-from"})
@@ -100,7 +103,8 @@ TEST(WrongUse, AnUnknownSettingIsRefusedByName) {
 TEST(WrongUse, AnUnknownCommandGetsTheListOfThoseThereAre) {
   const Outcome outcome = strait({"dmo"});
   EXPECT_EQ(outcome.err,
-            "strait: there is no command 'dmo'\n  Commands: demo, info, perf, faults, run. `strait --help` says what "
+            "strait: there is no command 'dmo'\n  Commands: demo, info, explain, perf, faults, run. `strait --help` "
+            "says what\n  "
             "they do.\n");
 }
 

@@ -56,14 +56,14 @@ TEST(Faults, TellsInWordsWhatAPlanDoes) {
   const Outcome outcome =
       strait({"faults",
               "drop=2%,dup=1%,reorder=1%,delay=1%:2ms,corrupt=0.1%,rnr=5%,error=1%:0x13,down=1s..2s,"
-              "stall=3s..4s,overrun=1000,seed=7"});
+              "stall=3s..4s,overrun=1000,gone=50,seed=7"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_LE(widest(outcome.out), 80u) << outcome.out;
   const std::string text = unwrapped(outcome.out);
   for (const char* words :
        {"2 % of packets", "leave twice", "held back", "2.0 ms late", "0.1 % leave with one bit flipped",
         "receiver not ready", "syndrome 0x13", "from 1.0 s to 2.0 s", "from 3.0 s to 4.0 s", "completion 1000 finds",
-        "seed 7", "the first 1000 packets from queue pair 0x1 to 0x1"}) {
+        "before it begins work request 50", "seed 7", "the first 1000 packets from queue pair 0x1 to 0x1"}) {
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << outcome.out;
   }
   EXPECT_NE(strait({"faults", "seed=3"}).out.find("no part says what to do wrong"), std::string::npos);

@@ -57,6 +57,22 @@ INSTANTIATE_TEST_SUITE_P(Every, PerfSpawn,
                                   (std::get<1>(row.param)[0] == 'h' ? "_host" : "_soft");
                          });
 
+// Every way to accelerators' memory, chosen by name: the bytes are right whichever it is.
+class PerfReach : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Ways, PerfReach, ::testing::Values("auto", "dmabuf", "peermem", "p2p", "staged"),
+                         [](const auto& way) { return std::string(way.param); });
+
+TEST_P(PerfReach, MeasuresAndVerifies) {
+  for (const char* test : {"put_bw", "get_bw"}) {
+    const Outcome outcome = strait({"perf", "--spawn", "--json", "--memory", "soft:0", "--reach", GetParam(), "--test",
+                                    test, "--sizes", "64,64K,1M", "--iterations", "20", "--warmup", "1"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const json report = json::parse(outcome.out);
+    for (const json& line : report.at("tests").at(0).at("results")) EXPECT_EQ(line.at("verified"), true) << line;
+    EXPECT_EQ(report.at("tests").at(0).at("results").size(), 3u);
+  }
+}
+
 TEST(Perf, TheTableFits80ColumnsAndMarksSoftware) {
   const Outcome outcome =
       strait({"perf", "--spawn", "--test", "put_lat,put_bw", "--sizes", "1,8,1M", "--duration", "20ms"});

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,14 +43,21 @@ bool append(int& fd, std::string& text) {
 
 }  // namespace
 
-Program::Program(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& env)
+Program::Program(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& env,
+                 bool talk)
     : start_(now()) {
+  int in[2] = {-1, -1};
   int out[2];
   int err[2];
+  // A socket, so that writing to one that has ended can be told not to raise a signal.
+  if (talk && ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0) throw std::runtime_error("no socket");
   if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  if (talk)
+    posix_spawn_file_actions_adddup2(&actions, in[0], 0);
+  else
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out[1], 1);
   posix_spawn_file_actions_adddup2(&actions, err[1], 2);
 
@@ -67,12 +75,15 @@ Program::Program(const std::vector<std::string>& command, const std::vector<std:
   posix_spawn_file_actions_destroy(&actions);
   ::close(out[1]);
   ::close(err[1]);
+  if (talk) ::close(in[0]);
+  in_fd_ = in[1];
   out_fd_ = out[0];
   err_fd_ = err[0];
   if (failed != 0) throw std::runtime_error("cannot start " + command[0]);
 }
 
 Program::~Program() {
+  if (in_fd_ >= 0) ::close(in_fd_);
   if (out_fd_ >= 0) ::close(out_fd_);
   if (err_fd_ >= 0) ::close(err_fd_);
   if (pid_ <= 0) return;
@@ -101,6 +112,11 @@ std::string Program::read_line(double seconds) {
     }
     if (!pump(until)) return {};
   }
+}
+
+bool Program::write_line(const std::string& line) const {
+  const std::string whole = line + "\n";
+  return ::send(in_fd_, whole.data(), whole.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(whole.size());
 }
 
 Outcome Program::finish(double seconds) {

@@ -20,13 +20,16 @@ struct Outcome {
 // A program that runs. Killed and reaped when it goes out of scope.
 class Program {
  public:
+  // It has nothing to read from its standard input, unless it is talked to.
   explicit Program(const std::vector<std::string>& command,
-                   const std::vector<std::pair<std::string, std::string>>& env = {});
+                   const std::vector<std::pair<std::string, std::string>>& env = {}, bool talk = false);
   Program(const Program&) = delete;
   ~Program();
 
   // The next line of its standard output; empty at the end of it or after `seconds`.
   [[nodiscard]] std::string read_line(double seconds = 20);
+  // False: it does not read any more.
+  [[nodiscard]] bool write_line(const std::string& line) const;
   // Everything until it ends; kills it after `seconds`.
   [[nodiscard]] Outcome finish(double seconds = 60);
   void signal(int number) const;
@@ -35,6 +38,7 @@ class Program {
  private:
   bool pump(double until);  // false when both streams are at their end, or time is up
   pid_t pid_ = -1;
+  int in_fd_ = -1;
   int out_fd_ = -1;
   int err_fd_ = -1;
   double start_ = 0;

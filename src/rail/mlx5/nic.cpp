@@ -2,16 +2,15 @@
 // Opening a NIC plug-in and registering memory with it.
 #include "rail/mlx5/nic.hpp"
 
-#include <cstring>
+#include "base/plugin_said.hpp"
 
 namespace strait::rail {
 
 Error plugin_failure(std::int32_t code, const strait_plugin_error& raw, const std::string& doing) {
   const bool known = code > 0 && code <= static_cast<std::int32_t>(Code::system);
-  const std::size_t length = ::strnlen(raw.text, sizeof raw.text);
-  const std::string cause =
-      length == 0 ? fmt::format("the plug-in answered {} and no reason", code) : std::string(raw.text, length);
-  Error error{known ? static_cast<Code>(code) : Code::device, raw.sys_errno, 0, doing + ": " + cause, {}};
+  plugin::Said said = plugin::said(raw);
+  if (said.cause.empty()) said.cause = fmt::format("the plug-in answered {} and no reason", code);
+  Error error{known ? static_cast<Code>(code) : Code::device, raw.sys_errno, 0, doing + ": " + said.cause, said.remedy};
   if (error.code == Code::limit && error.remedy.empty()) {
     error.remedy = "raise the limit (ulimit -n for descriptors, ulimit -l for pinned memory) or share fewer regions";
   }
@@ -19,6 +18,13 @@ Error plugin_failure(std::int32_t code, const strait_plugin_error& raw, const st
 }
 
 namespace {
+
+// A plug-in may be older than the functions at the end of the table.
+template <class Function>
+bool has(const strait_nic_ops* ops, Function strait_nic_ops::*member) {
+  const auto* const end = reinterpret_cast<const char*>(&(ops->*member)) + sizeof(Function);
+  return end <= reinterpret_cast<const char*>(ops) + ops->struct_size && ops->*member != nullptr;
+}
 
 Status check_table(const strait_nic_ops* ops) {
   if (ops == nullptr) return fail(Code::unsupported, "the NIC plug-in handed out no operation table");
@@ -74,9 +80,34 @@ std::string Nic::counters() const {
 
 std::string Nic::describe_memory(std::uint32_t lkey) const {
   char text[256] = {};
-  const bool can = ops_->struct_size >= sizeof(strait_nic_ops) && ops_->describe_mr != nullptr;
-  if (handle_ == nullptr || !can || ops_->describe_mr(handle_, lkey, text, sizeof text - 1) != 0) return {};
+  if (handle_ == nullptr || !has(ops_, &strait_nic_ops::describe_mr) ||
+      ops_->describe_mr(handle_, lkey, text, sizeof text - 1) != 0)
+    return {};
   return text;
+}
+
+std::uint32_t Nic::registered_by(std::uint32_t lkey) const {
+  if (handle_ == nullptr || !has(ops_, &strait_nic_ops::registered_by)) return STRAIT_NIC_BY_REQUEST;
+  const std::int32_t by = ops_->registered_by(handle_, lkey);
+  return by < 0 ? std::uint32_t{STRAIT_NIC_BY_REQUEST} : static_cast<std::uint32_t>(by);
+}
+
+std::vector<strait_requirement> Nic::requirements() const {
+  constexpr std::uint32_t kMost = 64;  // whoever says more does not end
+  std::vector<strait_requirement> all;
+  if (handle_ == nullptr || !has(ops_, &strait_nic_ops::requirements)) return all;
+  for (std::uint32_t i = 0; i < kMost; ++i) {
+    strait_requirement one{};
+    if (ops_->requirements(handle_, i, &one) != 1) break;
+    one.what[sizeof one.what - 1] = '\0';
+    one.text[sizeof one.text - 1] = '\0';
+    all.push_back(one);
+  }
+  return all;
+}
+
+std::string Nic::registering(const MemoryRequest& request) const {
+  return fmt::format("cannot register {} bytes at {:#x} with {}", request.length_bytes, request.address, name());
 }
 
 Result<MemoryKey> Nic::register_memory(const MemoryRequest& request) const {
@@ -95,9 +126,7 @@ Result<MemoryKey> Nic::register_memory(const MemoryRequest& request) const {
   strait_plugin_error error{};
   strait_nic_mr mr{};
   if (const auto code = ops_->register_memory(handle_, &raw, &mr, &error); code != 0) {
-    return plugin_failure(
-        code, error,
-        fmt::format("cannot register {} bytes at {:#x} with {}", request.length_bytes, request.address, name()));
+    return plugin_failure(code, error, registering(request));
   }
   return MemoryKey(this, mr);
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "strait/plugin.h"
@@ -68,13 +69,21 @@ class Nic {
 
   [[nodiscard]] const strait_nic_info& info() const { return info_; }
   [[nodiscard]] const char* name() const { return info_.name; }
+  [[nodiscard]] bool is_software() const { return info_.software != 0; }
   [[nodiscard]] const strait_nic_address& address() const { return address_; }
   [[nodiscard]] std::uint32_t pd() const { return pd_; }
   [[nodiscard]] std::string counters() const;
   // How the memory with this key was registered, for people; empty: as asked, nothing to add.
   [[nodiscard]] std::string describe_memory(std::uint32_t lkey) const;
 
+  // STRAIT_NIC_BY_*: which way it was in the end.
+  [[nodiscard]] std::uint32_t registered_by(std::uint32_t lkey) const;
+  // What it needs from the machine, and whether it is there. Texts end.
+  [[nodiscard]] std::vector<strait_requirement> requirements() const;
+
   [[nodiscard]] Result<MemoryKey> register_memory(const MemoryRequest& request) const;
+  // What its errors begin with: "cannot register 4096 bytes at 0x7e.. with strait0".
+  [[nodiscard]] std::string registering(const MemoryRequest& request) const;
 
   // The engine's share that runs on the caller's thread; see plugin.h.
   std::int32_t drive(std::uint32_t qpn_hint) const { return ops_->drive(handle_, qpn_hint); }

@@ -3,7 +3,10 @@
 
 #include <cerrno>
 
+#include "base/plugin_requirement.hpp"
+#include "base/register_error.hpp"
 #include "sys/files.hpp"
+#include "sys/library.hpp"
 
 namespace strait::rail::verbs {
 namespace {
@@ -25,22 +28,91 @@ std::string errno_name(int error) {
   return text.substr(0, text.find(' '));
 }
 
+// The one function that libibverbs did not always have (rdma-core 34): looked up, so that an older one still serves for
+// everything else.
+using RegisterDmabuf = ibv_mr* (*)(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, int);
+RegisterDmabuf find_reg_dmabuf() {
+  static const RegisterDmabuf found = []() -> RegisterDmabuf {
+    // Never closed: it is linked anyway.
+    static auto* const library = new Result<sys::Library>(sys::Library::open("libibverbs.so.1"));
+    if (!*library) return nullptr;
+    const auto symbol = (*library)->symbol<RegisterDmabuf>("ibv_reg_dmabuf_mr");
+    return symbol ? *symbol : nullptr;
+  }();
+  return found;
+}
+
+ibv_mr* reg_dmabuf(ibv_pd* domain, std::uint64_t offset, std::size_t length_bytes, std::uint64_t iova, int fd,
+                   int access) {
+  const RegisterDmabuf call = find_reg_dmabuf();
+  if (call != nullptr) return call(domain, offset, length_bytes, iova, fd, access);
+  errno = EOPNOTSUPP;
+  return nullptr;
+}
+
+bool says_no_dmabuf(int error) {
+  return error == EOPNOTSUPP || error == EPROTONOSUPPORT || error == ENOSYS;
+}
+
 }  // namespace
+
+// What peer-memory clients leave under /sys when they have registered with the RDMA core.
+bool Memory::peer_client_seen() {
+  for (const char* file :
+       {"/sys/kernel/mm/memory_peers/nv_mem/version", "/sys/kernel/mm/memory_peers/nv_mem_nc/version",
+        "/sys/kernel/mm/memory_peers/amdkfd/version"}) {
+    if (!sys::read_small_file(file).empty()) return true;
+  }
+  return false;
+}
 
 void Memory::probe_dmabuf(ibv_pd* domain) {
   errno = 0;
-  const Owner<ibv_mr, ibv_dereg_mr> region(
-      ibv_reg_dmabuf_mr(domain, 0, sys::page_bytes(), 0, -1, IBV_ACCESS_LOCAL_WRITE));
-  takes_dmabuf_ = region || (errno != EOPNOTSUPP && errno != ENOSYS);
+  const Owner<ibv_mr, ibv_dereg_mr> region(reg_dmabuf(domain, 0, sys::page_bytes(), 0, -1, IBV_ACCESS_LOCAL_WRITE));
+  probe_errno_ = region ? 0 : errno;
+  takes_dmabuf_ = !says_no_dmabuf(probe_errno_);
+}
+
+bool Memory::requirement(std::uint32_t index, strait_requirement& out) const {
+  using plugin::met;
+  const bool symbol = find_reg_dmabuf() != nullptr;
+  switch (index) {
+    case 0:
+      return plugin::say(out, "ibv_reg_dmabuf_mr in libibverbs (rdma-core 34 or later)", met(symbol),
+                         STRAIT_NIC_SERVES_DMABUF, symbol ? "present" : "this libibverbs is older");
+    case 1:
+      // The right answer to a descriptor that is none.
+      return plugin::say(out, "dma-buf registration by driver and kernel (Linux 5.12 or later)",
+                         probe_errno_ == EBADF ? std::uint32_t{STRAIT_REQUIREMENT_MET}
+                         : takes_dmabuf_       ? std::uint32_t{STRAIT_REQUIREMENT_UNKNOWN}
+                                               : std::uint32_t{STRAIT_REQUIREMENT_MISSING},
+                         STRAIT_NIC_SERVES_DMABUF,
+                         fmt::format("asked with no descriptor: {}", errno_name(probe_errno_)));
+    case 2: {
+      const bool seen = peer_client_seen();
+      return plugin::say(out, "a peer-memory client in the kernel (/sys/kernel/mm/memory_peers)", met(seen),
+                         STRAIT_NIC_SERVES_PEER_MEMORY,
+                         seen ? "one has registered" : "none shows itself; dma-buf needs none");
+    }
+    default: return false;
+  }
 }
 
 Status Memory::reach(const std::string& device, ibv_pd* domain, const strait_nic_mr_request& request,
                      Registration& out) {
-  if (request.port != nullptr) {
+  if (request.fd < 0 && request.port != nullptr) {
     return with_remedy(fail(Code::unsupported, "{} cannot reach memory through a port of this process", device),
                        kStageIt);
   }
   const int access = verbs_access(request.access);
+  if ((request.access & STRAIT_NIC_DEVICE_ADDRESS) != 0) {
+    out.region.reset(ibv_reg_mr(domain, reinterpret_cast<void*>(request.address), request.length_bytes, access));
+    if (!out.region) return register_failed(errno, RegisteredBy::device_address, device);
+    out.how = "device address, answered for by the kernel's peer memory";
+    out.by = STRAIT_NIC_BY_DEVICE_ADDRESS;
+    ++counts.by_device_address;
+    return {};
+  }
   if (request.fd < 0 || (request.access & STRAIT_NIC_CPU_ADDRESS) != 0) {
     out.region.reset(ibv_reg_mr(domain, reinterpret_cast<void*>(request.address), request.length_bytes, access));
     if (!out.region) return fail_errno(errno, fmt::format("{} did not register host memory", device));
@@ -48,17 +120,20 @@ Status Memory::reach(const std::string& device, ibv_pd* domain, const strait_nic
     ++counts.by_address;
     return {};
   }
-  if (!sys::is_dmabuf(request.fd)) return reach_file(device, domain, request, 0, out);
-  out.region.reset(
-      ibv_reg_dmabuf_mr(domain, request.fd_offset, request.length_bytes, request.address, request.fd, access));
+  // Whether it is one, the kernel knows best: it is asked also about files that do not look so, where it can answer.
+  const bool certain = sys::is_dmabuf(request.fd);
+  if (!certain && !takes_dmabuf_) return reach_file(device, domain, request, 0, out);
+  out.region.reset(reg_dmabuf(domain, request.fd_offset, request.length_bytes, request.address, request.fd, access));
   if (out.region) {
     out.how = "dma-buf, registered as such";
+    out.by = STRAIT_NIC_BY_DMABUF;
     ++counts.by_dmabuf;
     return {};
   }
   const int refused = errno;
+  if (!certain && refused == EINVAL) return reach_file(device, domain, request, 0, out);
   ++counts.dmabuf_refused;
-  if (refused != EOPNOTSUPP) return fail_errno(refused, fmt::format("{} did not register the dma-buf", device));
+  if (!says_no_dmabuf(refused)) return register_failed(refused, RegisteredBy::dmabuf, device);
   return reach_file(device, domain, request, refused, out);
 }
 
@@ -84,6 +159,7 @@ Status Memory::reach_file(const std::string& device, ibv_pd* domain, const strai
   if (out.region) {
     out.how = refused + (pages || dmabuf_errno == 0 ? "the mapping of its memfd was registered"
                                                     : "the mapping of the dma-buf was registered");
+    out.by = STRAIT_NIC_BY_MAPPING;
     ++counts.by_mapping;
     return {};
   }

@@ -91,6 +91,22 @@ std::int32_t nic_describe_mr(strait_nic* nic, std::uint32_t lkey, char* text, st
       nullptr, [&] { return self(nic).describe_memory(lkey); }, [&](auto& said) { put_text(*said, text, capacity); });
 }
 
+std::int32_t nic_registered_by(strait_nic* nic, std::uint32_t lkey) {
+  std::int32_t by = -1;
+  (void)answer(
+      nullptr, [&] { return self(nic).registered_by(lkey); },
+      [&](auto& said) { by = static_cast<std::int32_t>(*said); });
+  return by;
+}
+std::int32_t nic_requirements(strait_nic* nic, std::uint32_t index, strait_requirement* out) {
+  bool there = false;
+  (void)answer(nullptr, [&]() -> Status {
+    there = self(nic).requirement(index, *out);
+    return {};
+  });
+  return there ? 1 : 0;
+}
+
 constexpr strait_nic_ops kOps = {
     .abi_version = STRAIT_PLUGIN_ABI,
     .struct_size = sizeof(strait_nic_ops),
@@ -115,6 +131,8 @@ constexpr strait_nic_ops kOps = {
     .event_fd = nic_event_fd,
     .counters = nic_counters,
     .describe_mr = nic_describe_mr,
+    .registered_by = nic_registered_by,
+    .requirements = nic_requirements,
 };
 
 }  // namespace

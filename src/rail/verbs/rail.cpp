@@ -94,6 +94,9 @@ strait_nic_info VerbsRail::info() const {
   out.max_inline_bytes = kMostInline;
   out.imports_fds = 1;
   out.wants_pages = memory_.takes_dmabuf() ? 0 : 1;
+  // That a module is loaded does not mean that it answers, and one that answers may have no file.
+  out.plain_ways =
+      STRAIT_NIC_WAY_UNKNOWN | (Memory::peer_client_seen() ? std::uint32_t{STRAIT_NIC_WAY_PEER_MEMORY} : 0u);
   return out;
 }
 
@@ -154,6 +157,13 @@ Result<std::string> VerbsRail::describe_memory(std::uint32_t lkey) {
   const Registration* const found = memory_.find(lkey);
   if (found == nullptr) return fail(Code::invalid, "no registration has the key {:#x}", lkey);
   return found->how;
+}
+
+Result<std::uint32_t> VerbsRail::registered_by(std::uint32_t lkey) {
+  const std::lock_guard lock(mutex_);
+  const Registration* const found = memory_.find(lkey);
+  if (found == nullptr) return fail(Code::invalid, "no registration has the key {:#x}", lkey);
+  return found->by;
 }
 
 Result<std::uint32_t> VerbsRail::create_cq(const strait_nic_cq_request& request) {
@@ -272,11 +282,13 @@ bool VerbsRail::arm() {
 std::string VerbsRail::counters() {
   const std::lock_guard lock(mutex_);
   return fmt::format(
-      "registrations={},by_address={},by_dmabuf={},dmabuf_refused={},by_mapping={},queue_pairs={},work_requests={},"
+      "registrations={},by_address={},by_dmabuf={},dmabuf_refused={},by_mapping={},by_device_address={},queue_pairs={},"
+      "work_requests={},"
       "posted={},receives={},completions={},error_completions={},flushed={},completion_overruns={},events={}",
       memory_.size(), memory_.counts.by_address, memory_.counts.by_dmabuf, memory_.counts.dmabuf_refused,
-      memory_.counts.by_mapping, queues_.size(), counts_.work_requests, counts_.posted, counts_.receives,
-      counts_.completions, counts_.error_completions, counts_.flushed, counts_.overruns, counts_.events);
+      memory_.counts.by_mapping, memory_.counts.by_device_address, queues_.size(), counts_.work_requests,
+      counts_.posted, counts_.receives, counts_.completions, counts_.error_completions, counts_.flushed,
+      counts_.overruns, counts_.events);
 }
 
 }  // namespace strait::rail::verbs

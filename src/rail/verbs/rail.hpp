@@ -22,7 +22,7 @@
 #include "rail/verbs/port.hpp"
 #include "rail/verbs/queue.hpp"
 #include "strait/plugin.h"
-#include "sys/fork_mark.hpp"
+#include "sys/fork.hpp"
 
 namespace strait::rail::verbs {
 
@@ -42,6 +42,10 @@ class VerbsRail {
   [[nodiscard]] Result<strait_nic_mr> register_memory(const strait_nic_mr_request& request);
   [[nodiscard]] Status deregister_memory(std::uint32_t lkey);
   [[nodiscard]] Result<std::string> describe_memory(std::uint32_t lkey);
+  [[nodiscard]] Result<std::uint32_t> registered_by(std::uint32_t lkey);
+  [[nodiscard]] bool requirement(std::uint32_t index, strait_requirement& out) const {
+    return memory_.requirement(index, out);
+  }
   [[nodiscard]] Result<std::uint32_t> create_cq(const strait_nic_cq_request& request);
   [[nodiscard]] Status destroy_cq(std::uint32_t cqn);
   [[nodiscard]] Result<strait_nic_qp> create_qp(const strait_nic_qp_request& request);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "soft/accel/accelerator.hpp"
 
+#include "soft/accel/announce.hpp"
 #include "sys/mapping.hpp"
 #include "sys/udmabuf.hpp"
 
@@ -40,7 +41,10 @@ Accelerator::~Accelerator() {
     return;
   }
   std::uint64_t live = 0;
-  for (const auto& arena : arenas_) live += arena->live();
+  for (const auto& arena : arenas_) {
+    live += arena->live();
+    for (const Found& left : arena->all()) retract(left);
+  }
   process_counts().leaked_allocations.add(live);
   process_counts().leaked_fds.add(fds_.size());
   process_counts().closes.add();
@@ -75,8 +79,8 @@ Status Accelerator::device_info(std::uint32_t device, strait_device_info& out) c
   if (config_.can_export) exports = no_udmabuf_because_.empty() ? "exports dma-buf (udmabuf)" : "exports sealed memfd";
   fmt::format_to_n(out.description, sizeof out.description - 1, "software accelerator, {}", exports);
   out.memory_bytes = config_.memory_bytes;
-  out.capabilities = STRAIT_CAN_ALLOCATE | STRAIT_CAN_COPY | STRAIT_CAN_IDENTIFY |
-                     (config_.can_export ? std::uint32_t{STRAIT_CAN_EXPORT_DMABUF} : 0u);
+  out.capabilities = STRAIT_CAN_ALLOCATE | STRAIT_CAN_COPY | STRAIT_CAN_IDENTIFY | STRAIT_CAN_PEER_MEMORY |
+                     STRAIT_CAN_WATCH | (config_.can_export ? std::uint32_t{STRAIT_CAN_EXPORT_DMABUF} : 0u);
   out.software = 1;
   return {};
 }
@@ -86,8 +90,14 @@ bool Accelerator::classify(std::uint64_t address, strait_claim& out) const {
     if (!arenas_[i]->contains(address)) continue;
     Found found;
     if (in_child() || !arenas_[i]->find(address, found)) return false;
-    out = {found.base, found.length_bytes, found.identity, i,
-           STRAIT_CAN_COPY | STRAIT_CAN_IDENTIFY | (config_.can_export ? std::uint32_t{STRAIT_CAN_EXPORT_DMABUF} : 0u)};
+    out = {};
+    out.base = found.base;
+    out.length_bytes = found.length_bytes;
+    out.identity = found.identity;
+    out.device = i;
+    out.capabilities = STRAIT_CAN_COPY | STRAIT_CAN_IDENTIFY | STRAIT_CAN_PEER_MEMORY | STRAIT_CAN_WATCH |
+                       (config_.can_export ? std::uint32_t{STRAIT_CAN_EXPORT_DMABUF} : 0u);
+    out.sort = STRAIT_SORT_DEVICE;
     return true;
   }
   return false;
@@ -105,6 +115,10 @@ Result<std::uint64_t> Accelerator::allocate(std::uint32_t device, std::uint64_t 
   if (device >= arenas_.size())
     return fail(Code::invalid, "there is no device {}: soft has {}", device, arenas_.size());
   STRAIT_TRY(const std::uint64_t address, arenas_[device]->allocate(length_bytes));
+  if (Status told = announce(*arenas_[device]->hold(address), config_.vendor, device); !told) {
+    (void)arenas_[device]->free(address);
+    return std::move(told).error();
+  }
   counts_.allocations.add();
   return address;
 }
@@ -113,9 +127,29 @@ Status Accelerator::free(std::uint64_t address) {
   STRAIT_CHECK(check_process());
   Arena* arena = arena_of(address);
   if (arena == nullptr) return fail(Code::invalid, "{:#x} is not memory of a soft device", address);
+  // Who watches first, then the machine's kernel: its clients let go of the bytes while they are still there.
+  Found found;
+  if (arena->find(address, found) && found.base == address) {
+    watches_.freed(address);
+    retract(found);
+  }
   STRAIT_CHECK(arena->free(address));
   counts_.frees.add();
   return {};
+}
+
+Result<std::uint64_t> Accelerator::watch(std::uint64_t address, strait_freed_callback call, void* context) {
+  STRAIT_CHECK(check_process());
+  Arena* const arena = arena_of(address);
+  Found found;
+  if (arena == nullptr || !arena->find(address, found))
+    return fail(Code::invalid, "{:#x} is not in a live allocation of a soft device", address);
+  const std::uint64_t watch = watches_.add(found.base, call, context);
+  // A free that came in between has told nobody.
+  Found now;
+  if (arena->find(address, now) && now.identity == found.identity) return watch;
+  watches_.remove(watch);
+  return fail(Code::invalid, "{:#x} was freed while it was about to be watched", address);
 }
 
 Result<std::shared_ptr<Allocation>> Accelerator::hold_range(Arena& arena, std::uint64_t address,

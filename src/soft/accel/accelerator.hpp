@@ -18,9 +18,10 @@
 #include "soft/accel/arena.hpp"
 #include "soft/accel/config.hpp"
 #include "soft/accel/copy_engine.hpp"
+#include "soft/accel/watches.hpp"
 #include "strait/plugin.h"
 #include "sys/calls.hpp"
-#include "sys/fork_mark.hpp"
+#include "sys/fork.hpp"
 
 namespace strait::soft::accel {
 
@@ -37,6 +38,9 @@ class Accelerator {
 
   [[nodiscard]] Result<std::uint64_t> allocate(std::uint32_t device, std::uint64_t length_bytes);
   [[nodiscard]] Status free(std::uint64_t address);
+  // As strait_provider_ops has them.
+  [[nodiscard]] Result<std::uint64_t> watch(std::uint64_t address, strait_freed_callback call, void* context);
+  void unwatch(std::uint64_t watch) { watches_.remove(watch); }
 
   [[nodiscard]] Result<std::uint64_t> copy(std::uint64_t to, std::uint64_t from, std::uint64_t length_bytes);
   [[nodiscard]] std::int32_t copy_done(std::uint64_t ticket) const;
@@ -78,6 +82,7 @@ class Accelerator {
   std::string no_udmabuf_because_;  // empty: the kernel makes them
   std::vector<std::unique_ptr<Arena>> arenas_;
 
+  Watches watches_;
   mutable std::mutex fds_mutex_;
   std::map<std::int32_t, std::shared_ptr<Allocation>> fds_;  // given out and not yet back
 

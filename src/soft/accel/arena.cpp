@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "sys/aligned.hpp"
+#include "sys/peer_file.hpp"
 
 namespace strait::soft::accel {
 namespace {
@@ -90,7 +91,7 @@ Result<std::uint64_t> Arena::allocate(std::uint64_t length_bytes) {
   auto allocation = std::make_shared<Allocation>();
   STRAIT_CHECK(take_from_pool(file_bytes));
   auto made = [&]() -> Status {
-    STRAIT_TRY(allocation->memfd, sys::make_sealed_memfd("strait soft device memory", file_bytes, *calls_));
+    STRAIT_TRY(allocation->memfd, sys::make_grantable_memfd("strait soft device memory", file_bytes, *calls_));
     STRAIT_TRY(allocation->alias, sys::map_file_aligned(allocation->memfd.get(), file_bytes, *calls_));
     return {};
   }();
@@ -132,6 +133,13 @@ Status Arena::free(std::uint64_t address) {
 std::uint64_t Arena::live() const {
   const std::shared_lock lock(mutex_);
   return entries_.size();
+}
+
+std::vector<Found> Arena::all() const {
+  const std::shared_lock lock(mutex_);
+  std::vector<Found> out;
+  for (const Entry& entry : entries_) out.push_back({entry.base, entry.length_bytes, entry.identity});
+  return out;
 }
 
 }  // namespace strait::soft::accel

@@ -68,6 +68,7 @@ class Arena {
   [[nodiscard]] Status free(std::uint64_t address);
 
   [[nodiscard]] std::uint64_t live() const;
+  [[nodiscard]] std::vector<Found> all() const;
   [[nodiscard]] std::uint64_t used_bytes() const { return pool_->used_bytes.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t memory_bytes() const { return memory_bytes_; }
   [[nodiscard]] const std::string& name() const { return name_; }

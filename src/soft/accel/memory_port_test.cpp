@@ -146,7 +146,7 @@ TEST(Plugin, NullArgumentsAreRefused) {
   std::uint64_t number = 0;
   EXPECT_EQ(ops->allocate(soft, 0, 1, nullptr, nullptr), kInvalid);
   EXPECT_EQ(ops->copy(soft, 1, 2, 3, nullptr, nullptr), kInvalid);
-  EXPECT_EQ(ops->export_fd(soft, 1, 1, nullptr, &number, nullptr), kInvalid);
+  EXPECT_EQ(ops->export_fd(soft, 1, 1, 0, nullptr, &number, nullptr), kInvalid);
   EXPECT_EQ(ops->device_info(soft, 0, nullptr), kInvalid);
   char text[10];
   ops->counters(soft, text, sizeof text);

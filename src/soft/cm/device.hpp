@@ -30,6 +30,8 @@ class Device {
   [[nodiscard]] virtual Status start(Receiver receiver) = 0;
   virtual void stop() = 0;
   virtual void send(std::uint8_t sgid_index, const IpAddress& to, const Mad& mad) = 0;
+  // The program ends: whether send() may still be called. Not where a signal interrupted the NIC and exit() was called.
+  [[nodiscard]] virtual bool may_send_at_exit() { return true; }
   // Called by the thread of the communication manager while it waits: lets the NIC work if nobody else does. -1: it
   // needs no help, otherwise a descriptor to wait on.
   virtual int help() { return -1; }

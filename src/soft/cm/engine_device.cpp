@@ -21,6 +21,11 @@ void EngineDevice::send(std::uint8_t sgid_index, const IpAddress& to, const Mad&
   (void)engine_->send_gsi(sgid_index, to.gid, mad);  // what does not leave is repeated, as what is lost
 }
 
+bool EngineDevice::may_send_at_exit() {
+  constexpr std::int64_t kFreeNs = 200'000'000;
+  return engine_ != nullptr && engine_->free_within(kFreeNs);
+}
+
 void EngineDevice::on_gsi(const nic::GsiMessage& message) {
   receiver_({message.source}, {message.destination}, message.payload);
 }

@@ -27,6 +27,7 @@ class EngineDevice final : public Device, nic::GsiSink {
   [[nodiscard]] Status start(Receiver receiver) override;
   void stop() override;
   void send(std::uint8_t sgid_index, const IpAddress& to, const Mad& mad) override;
+  [[nodiscard]] bool may_send_at_exit() override;
 
  private:
   void on_gsi(const nic::GsiMessage& message) override;

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "sys/fork_mark.hpp"
+#include "sys/fork.hpp"
 
 namespace strait::soft::cm {
 namespace {

@@ -52,7 +52,7 @@ void Service::close(Channel& channel) {
 
 void Service::farewell() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || !machine_) return;
+  if (!lock.owns_lock() || !machine_ || !settings_.device->may_send_at_exit()) return;
   for (const auto& [cm, id] : by_cm_) machine_->release(cm);
 }
 

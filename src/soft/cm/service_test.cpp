@@ -15,12 +15,12 @@ using testing::ip;
 using testing::number;
 using testing::Program;
 
-const IpAddress kHere = IpAddress::v4(127, 0, 0, 1);  // routes know the way to it
+const IpAddress kHome = IpAddress::v4(127, 0, 0, 1);  // routes know the way to it
 
 struct Rdmacm : ::testing::Test {
   testing::Fabric fabric;
   std::string scope = testing::fresh_scope();
-  std::vector<GidInfo> gids{{IpAddress::v4(10, 9, 8, 7), 3}, {kHere, 5}};
+  std::vector<GidInfo> gids{{IpAddress::v4(10, 9, 8, 7), 3}, {kHome, 5}};
   Program server{fabric, gids, scope, 1}, client{fabric, gids, scope, 2};
   std::uint32_t listener = 0, active = 0, passive = 0;
 
@@ -30,7 +30,7 @@ struct Rdmacm : ::testing::Test {
     EXPECT_EQ(server.bind(listener, ip(IpAddress::v4(0, 0, 0, 0), 7471)), 0);
     EXPECT_EQ(server.listen(listener, 8), 0);
     active = client.create(space, 0, 0xc000);
-    EXPECT_EQ(client.resolve(active, ip(kHere, 7471)), 0);
+    EXPECT_EQ(client.resolve(active, ip(kHome, 7471)), 0);
     EXPECT_EQ(client.next().event, number(UserEvent::addr_resolved));
     EXPECT_EQ(client.route(active), 0);
     EXPECT_EQ(client.next().event, number(UserEvent::route_resolved));
@@ -89,14 +89,14 @@ TEST_F(Rdmacm, AWholeConnection) {
 TEST_F(Rdmacm, TheDescriptorIsReadableWhileAnEventWaits) {
   EXPECT_FALSE(client.readable());
   active = client.create();
-  ASSERT_EQ(client.resolve(active, ip(kHere, 7471)), 0);
+  ASSERT_EQ(client.resolve(active, ip(kHome, 7471)), 0);
   EXPECT_TRUE(client.readable());
   ASSERT_EQ(client.route(active), 0);
   (void)client.next();
   EXPECT_TRUE(client.readable());
   (void)client.next();
   EXPECT_FALSE(client.readable());
-  ASSERT_EQ(client.resolve(client.create(), ip(kHere, 7471)), 0);
+  ASSERT_EQ(client.resolve(client.create(), ip(kHome, 7471)), 0);
   EXPECT_TRUE(client.readable());
   EXPECT_EQ(client.destroy(active), 2);
   EXPECT_TRUE(client.readable());
@@ -104,7 +104,7 @@ TEST_F(Rdmacm, TheDescriptorIsReadableWhileAnEventWaits) {
 
 TEST_F(Rdmacm, DestroyTakesUnreadEventsAlong) {
   active = client.create();
-  ASSERT_EQ(client.resolve(active, ip(kHere, 7471)), 0);
+  ASSERT_EQ(client.resolve(active, ip(kHome, 7471)), 0);
   EXPECT_EQ(client.destroy(active), 0);
   EXPECT_FALSE(client.readable());
 }
@@ -119,7 +119,7 @@ TEST_F(Rdmacm, NonblockingSaysTryAgain) {
 TEST_F(Rdmacm, ABlockedProgramIsWoken) {
   rdma_ucm_event_resp resp{};
   std::thread waiter([&] { EXPECT_EQ(client.get_event(resp), 0); });
-  ASSERT_EQ(client.resolve(client.create(), ip(kHere, 1)), 0);
+  ASSERT_EQ(client.resolve(client.create(), ip(kHome, 1)), 0);
   waiter.join();
   EXPECT_EQ(resp.event, number(UserEvent::addr_resolved));
 }
@@ -135,16 +135,16 @@ TEST_F(Rdmacm, AddressesOfBothEnds) {
   const auto parsed = [](const auto& storage) {
     return parse_socket_address(std::as_bytes(std::span(&storage, 1))).value();
   };
-  EXPECT_EQ(parsed(near.src_addr).address, kHere);
+  EXPECT_EQ(parsed(near.src_addr).address, kHome);
   EXPECT_NE(parsed(near.src_addr).port, 0);
-  EXPECT_EQ(parsed(near.dst_addr), ip(kHere, 7471));
+  EXPECT_EQ(parsed(near.dst_addr), ip(kHome, 7471));
   const auto far = server.addresses(passive);
   EXPECT_EQ(parsed(far.src_addr), parsed(near.dst_addr));
   EXPECT_EQ(parsed(far.dst_addr), parsed(near.src_addr));
   const auto gid = client.addresses(active, RDMA_USER_CM_QUERY_GID);
   EXPECT_EQ(gid.src_size, 48);
   EXPECT_EQ(parsed(gid.src_addr).family, kFamilyIb);
-  EXPECT_EQ(parsed(gid.src_addr).address, kHere);
+  EXPECT_EQ(parsed(gid.src_addr).address, kHome);
   EXPECT_EQ(parsed(gid.dst_addr).service_id, 0x1061d2fu);
   const auto any = server.addresses(listener);
   EXPECT_EQ(any.node_guid, 0u);  // all devices
@@ -157,8 +157,8 @@ TEST_F(Rdmacm, RouteInBothForms) {
   rdma_ucm_query cmd{reinterpret_cast<std::uintptr_t>(&route), active, 0};
   ASSERT_EQ(client.call(RDMA_USER_CM_CMD_QUERY_ROUTE, cmd, sizeof route), 0);
   EXPECT_EQ(route.num_paths, 1u);
-  EXPECT_EQ(std::memcmp(route.ib_route[0].dgid, kHere.gid.data(), 16), 0);
-  EXPECT_EQ(std::memcmp(route.ib_route[0].sgid, kHere.gid.data(), 16), 0);
+  EXPECT_EQ(std::memcmp(route.ib_route[0].dgid, kHome.gid.data(), 16), 0);
+  EXPECT_EQ(std::memcmp(route.ib_route[0].sgid, kHome.gid.data(), 16), 0);
   EXPECT_EQ(route.ib_route[0].mtu, 5u);
   EXPECT_EQ(route.ib_route[0].pkey, 0xffff);
   struct {
@@ -171,7 +171,7 @@ TEST_F(Rdmacm, RouteInBothForms) {
   EXPECT_EQ(path.num_paths, 1u);
   EXPECT_EQ(path.path.flags, 0x2bu);  // GMP, primary, outbound, inbound reverse
   const auto* const record = reinterpret_cast<const unsigned char*>(path.path.path_rec);
-  EXPECT_EQ(std::memcmp(record + 8, kHere.gid.data(), 16), 0);
+  EXPECT_EQ(std::memcmp(record + 8, kHome.gid.data(), 16), 0);
   EXPECT_EQ(record[47], 64);        // hops
   EXPECT_EQ(record[54] & 0x3f, 5);  // MTU
 }
@@ -191,7 +191,7 @@ TEST_F(Rdmacm, QueuePairAttributes) {
   EXPECT_EQ(attr.max_dest_rd_atomic, 2);
   EXPECT_EQ(attr.ah_attr.is_global, 1);
   EXPECT_EQ(attr.ah_attr.grh.sgid_index, 1);
-  EXPECT_EQ(std::memcmp(attr.ah_attr.grh.dgid, kHere.gid.data(), 16), 0);
+  EXPECT_EQ(std::memcmp(attr.ah_attr.grh.dgid, kHome.gid.data(), 16), 0);
   const std::uint32_t server_receives_at = attr.rq_psn;
   ASSERT_EQ(server.attributes(passive, 3, attr), 0);
   EXPECT_EQ(attr.qp_attr_mask, 0x12e01u);
@@ -228,7 +228,7 @@ TEST_F(Rdmacm, Rejected) {
 
 TEST_F(Rdmacm, NobodyListens) {
   active = client.create();
-  ASSERT_EQ(client.resolve(active, ip(kHere, 7472)), 0);
+  ASSERT_EQ(client.resolve(active, ip(kHome, 7472)), 0);
   (void)client.next();
   ASSERT_EQ(client.route(active), 0);
   (void)client.next();
@@ -264,7 +264,7 @@ TEST_F(Rdmacm, Datagrams) {
   EXPECT_EQ(event.param.ud.qkey, 0x01234567u);
   EXPECT_EQ(event.param.ud.ah_attr.is_global, 1);
   EXPECT_EQ(event.param.ud.ah_attr.grh.sgid_index, 1);
-  EXPECT_EQ(std::memcmp(event.param.ud.ah_attr.grh.dgid, kHere.gid.data(), 16), 0);
+  EXPECT_EQ(std::memcmp(event.param.ud.ah_attr.grh.dgid, kHome.gid.data(), 16), 0);
   EXPECT_EQ(std::memcmp(event.param.ud.private_data, "answer", 7), 0);
   EXPECT_EQ(client.disconnect(active), -EINVAL);
 }
@@ -277,7 +277,7 @@ TEST_F(Rdmacm, ACrashIsToldByTheNextWhoHears) {
 
 TEST_F(Rdmacm, MigrateTakesWaitingEventsAlong) {
   active = client.create();
-  ASSERT_EQ(client.resolve(active, ip(kHere, 1)), 0);
+  ASSERT_EQ(client.resolve(active, ip(kHome, 1)), 0);
   (void)client.next();
   ASSERT_EQ(client.route(active), 0);
   const auto other = client.service->open(false).value();
@@ -294,19 +294,19 @@ TEST_F(Rdmacm, MigrateTakesWaitingEventsAlong) {
 
 TEST_F(Rdmacm, PortsBelongToOneProcess) {
   const std::uint32_t mine = server.create();
-  ASSERT_EQ(server.bind(mine, ip(kHere, 7000)), 0);
+  ASSERT_EQ(server.bind(mine, ip(kHome, 7000)), 0);
   const std::uint32_t theirs = client.create();
-  EXPECT_EQ(client.bind(theirs, ip(kHere, 7000)), -EADDRINUSE);
+  EXPECT_EQ(client.bind(theirs, ip(kHome, 7000)), -EADDRINUSE);
   EXPECT_EQ(client.bind(theirs, ip(IpAddress::v4(10, 9, 8, 7), 7000)), 0);  // another address
   const std::uint32_t datagrams = client.create(RDMA_PS_UDP, 0);
-  EXPECT_EQ(client.bind(datagrams, ip(kHere, 7000)), 0);  // another port space
+  EXPECT_EQ(client.bind(datagrams, ip(kHome, 7000)), 0);  // another port space
   EXPECT_EQ(server.destroy(mine), 0);
   const std::uint32_t again = client.create();
-  EXPECT_EQ(client.bind(again, ip(kHere, 7000)), 0);
+  EXPECT_EQ(client.bind(again, ip(kHome, 7000)), 0);
   // Whoever has all addresses has each of them.
   const std::uint32_t all = server.create();
   ASSERT_EQ(server.bind(all, ip(IpAddress::v4(0, 0, 0, 0), 7001)), 0);
-  EXPECT_EQ(client.bind(client.create(), ip(kHere, 7001)), -EADDRINUSE);
+  EXPECT_EQ(client.bind(client.create(), ip(kHome, 7001)), -EADDRINUSE);
   // With permission to share, until one of them listens.
   const std::uint32_t sharing = client.create();
   const int one = 1;
@@ -319,7 +319,7 @@ TEST_F(Rdmacm, PortsBelongToOneProcess) {
 
 TEST_F(Rdmacm, PortZeroIsAnyThatIsFree) {
   const std::uint32_t id = server.create();
-  ASSERT_EQ(server.bind(id, ip(kHere, 0)), 0);
+  ASSERT_EQ(server.bind(id, ip(kHome, 0)), 0);
   const auto found = server.addresses(id);
   EXPECT_GE(parse_socket_address(std::as_bytes(std::span(&found.src_addr, 1)))->port, 32768);
   const std::uint32_t unbound = server.create();
@@ -331,8 +331,8 @@ TEST_F(Rdmacm, AddressesThatDoNotWork) {
   const std::uint32_t id = client.create();
   EXPECT_EQ(client.bind(id, ip(IpAddress::v4(192, 0, 2, 1), 0)), -EADDRNOTAVAIL);
   EXPECT_EQ(client.bind(id, ip(IpAddress::v4(127, 0, 0, 9), 0)), -ENODEV);  // the host's, and no GID
-  EXPECT_EQ(client.bind(id, ip(kHere, 0)), 0);
-  EXPECT_EQ(client.bind(id, ip(kHere, 0)), -EINVAL);  // once
+  EXPECT_EQ(client.bind(id, ip(kHome, 0)), 0);
+  EXPECT_EQ(client.bind(id, ip(kHome, 0)), -EINVAL);  // once
   EXPECT_EQ(client.resolve(id, ip(IpAddress::parse("fd00::1").value(), 1)), -EINVAL);
   // Reached from an address that is no GID.
   const std::uint32_t other = client.create();
@@ -359,10 +359,10 @@ TEST_F(Rdmacm, InfinibandAddressesNameServices) {
   EXPECT_EQ(client.destroy(tried), 0);
 
   listener = server.create(RDMA_PS_IB, kQpRc, 0x5000);
-  ASSERT_EQ(server.bind(listener, ib(kHere, 0x013f1234)), 0);
+  ASSERT_EQ(server.bind(listener, ib(kHome, 0x013f1234)), 0);
   ASSERT_EQ(server.listen(listener), 0);
   active = client.create(RDMA_PS_IB, kQpRc, 0xc000);
-  ASSERT_EQ(client.resolve(active, ib(kHere, 0x013f1234)), 0);
+  ASSERT_EQ(client.resolve(active, ib(kHome, 0x013f1234)), 0);
   (void)client.next();
   ASSERT_EQ(client.route(active), 0);
   (void)client.next();
@@ -371,7 +371,7 @@ TEST_F(Rdmacm, InfinibandAddressesNameServices) {
   EXPECT_EQ(request.param.conn.private_data_len, 92);  // no addresses in front
   EXPECT_EQ(std::memcmp(request.param.conn.private_data, "plain", 6), 0);
   const auto far = server.addresses(request.id);
-  EXPECT_EQ(parse_socket_address(std::as_bytes(std::span(&far.dst_addr, 1)))->address, kHere);
+  EXPECT_EQ(parse_socket_address(std::as_bytes(std::span(&far.dst_addr, 1)))->address, kHome);
 }
 
 }  // namespace

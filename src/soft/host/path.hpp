@@ -13,7 +13,7 @@
 namespace strait::soft::host {
 
 inline constexpr std::size_t kPathBytes = 4096;
-inline constexpr std::size_t kMaxClaims = 32;
+inline constexpr std::size_t kMaxClaims = 64;
 
 // Folders of the root that are not shown: what the processes of a run leave for `strait run`.
 inline constexpr const char* kReports = "/report";

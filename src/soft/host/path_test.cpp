@@ -21,19 +21,19 @@ struct Tree {
       {"/sys/class/net", ""},
       {"/sys/class/net/eth0", "../../devices/virtual/net/eth0"},
       {"/sys/devices/virtual/net/eth0", ""},
-      {"/root/sys/class/infiniband", ""},
-      {"/root/sys/class/infiniband/strait0", "../../devices/pci5000:00/5000:00:00.0/infiniband/strait0"},
-      {"/root/sys/devices/pci5000:00", ""},
-      {"/root/sys/devices/pci5000:00/5000:00:00.0", ""},
-      {"/root/sys/devices/pci5000:00/5000:00:00.0/infiniband", ""},
-      {"/root/sys/devices/pci5000:00/5000:00:00.0/infiniband/strait0", ""},
-      {"/root/sys/devices/pci5000:00/5000:00:00.0/infiniband/strait0/node_type", "="},
-      {"/root/sys/devices/pci5000:00/5000:00:00.0/infiniband/strait0/device", "../../../5000:00:00.0"},
-      {"/root/sys/devices/pci5000:00/5000:00:00.0/subsystem", "/sys/bus/pci"},
-      {"/root/sys/class/infiniband/loop", "loop"},
-      {"/root/dev/infiniband", ""},
-      {"/root/dev/infiniband/uverbs0", "="},
-      {"/root/dev/infiniband/abs", "/dev/infiniband/uverbs0"},
+      {"/tree/sys/class/infiniband", ""},
+      {"/tree/sys/class/infiniband/strait0", "../../devices/pci5000:00/5000:00:00.0/infiniband/strait0"},
+      {"/tree/sys/devices/pci5000:00", ""},
+      {"/tree/sys/devices/pci5000:00/5000:00:00.0", ""},
+      {"/tree/sys/devices/pci5000:00/5000:00:00.0/infiniband", ""},
+      {"/tree/sys/devices/pci5000:00/5000:00:00.0/infiniband/strait0", ""},
+      {"/tree/sys/devices/pci5000:00/5000:00:00.0/infiniband/strait0/node_type", "="},
+      {"/tree/sys/devices/pci5000:00/5000:00:00.0/infiniband/strait0/device", "../../../5000:00:00.0"},
+      {"/tree/sys/devices/pci5000:00/5000:00:00.0/subsystem", "/sys/bus/pci"},
+      {"/tree/sys/class/infiniband/loop", "loop"},
+      {"/tree/dev/infiniband", ""},
+      {"/tree/dev/infiniband/uverbs0", "="},
+      {"/tree/dev/infiniband/abs", "/dev/infiniband/uverbs0"},
   };
   std::size_t asked = 0;
 
@@ -56,7 +56,7 @@ struct Tree {
 class PathTest : public ::testing::Test {
  protected:
   PathTest() {
-    EXPECT_TRUE(map_->set_root("/root"));
+    EXPECT_TRUE(map_->set_root("/tree"));
     for (const char* claim : {"/sys/class/infiniband", "/sys/devices/pci5000:00", "/dev/infiniband"})
       EXPECT_TRUE(map_->add_claim(claim));
   }
@@ -69,20 +69,20 @@ class PathTest : public ::testing::Test {
       case Placed::failed: return "!" + std::to_string(out->error);
       case Placed::moved: break;
     }
-    EXPECT_EQ(out->inside, std::string(out->path).starts_with("/root/"));
+    EXPECT_EQ(out->inside, std::string(out->path).starts_with("/tree/"));
     return out->path;
   }
   std::unique_ptr<PathMap> map_ = std::make_unique<PathMap>();
   Tree tree_;
 };
 
-constexpr const char* kDevice = "/root/sys/devices/pci5000:00/5000:00:00.0";
+constexpr const char* kDevice = "/tree/sys/devices/pci5000:00/5000:00:00.0";
 
 TEST_F(PathTest, ClaimsAreInTheRootAndTheirNeighboursAreNot) {
-  EXPECT_EQ(place("/sys/class/infiniband"), "/root/sys/class/infiniband");
-  EXPECT_EQ(place("/dev/infiniband/uverbs0"), "/root/dev/infiniband/uverbs0");
+  EXPECT_EQ(place("/sys/class/infiniband"), "/tree/sys/class/infiniband");
+  EXPECT_EQ(place("/dev/infiniband/uverbs0"), "/tree/dev/infiniband/uverbs0");
   EXPECT_EQ(place("/dev/infiniband/uverbs7"),
-            "/root/dev/infiniband/uverbs7");  // nobody is there, which the caller sees
+            "/tree/dev/infiniband/uverbs7");  // nobody is there, which the caller sees
   EXPECT_EQ(place("/sys/class/infiniband_verbs"), "-");
   EXPECT_EQ(place("/sys/class"), "-");
   EXPECT_EQ(place("/dev/null"), "-");
@@ -92,13 +92,13 @@ TEST_F(PathTest, ClaimsAreInTheRootAndTheirNeighboursAreNot) {
 }
 
 TEST_F(PathTest, SlashesAndDots) {
-  EXPECT_EQ(place("//sys///class/./infiniband"), "/root/sys/class/infiniband");
-  EXPECT_EQ(place("/sys/class/infiniband/"), "/root/sys/class/infiniband/");
-  EXPECT_EQ(place("/sys/class/infiniband/."), "/root/sys/class/infiniband/");
-  EXPECT_EQ(place("/dev/infiniband/uverbs0/"), "/root/dev/infiniband/uverbs0/");  // the kernel says ENOTDIR
-  EXPECT_EQ(place("/sys/class/net/../infiniband"), "/root/sys/class/infiniband");
-  EXPECT_EQ(place("/../../sys/class/infiniband"), "/root/sys/class/infiniband");
-  EXPECT_EQ(place("/usr/lib/../../sys/class/infiniband"), "/root/sys/class/infiniband");
+  EXPECT_EQ(place("//sys///class/./infiniband"), "/tree/sys/class/infiniband");
+  EXPECT_EQ(place("/sys/class/infiniband/"), "/tree/sys/class/infiniband/");
+  EXPECT_EQ(place("/sys/class/infiniband/."), "/tree/sys/class/infiniband/");
+  EXPECT_EQ(place("/dev/infiniband/uverbs0/"), "/tree/dev/infiniband/uverbs0/");  // the kernel says ENOTDIR
+  EXPECT_EQ(place("/sys/class/net/../infiniband"), "/tree/sys/class/infiniband");
+  EXPECT_EQ(place("/../../sys/class/infiniband"), "/tree/sys/class/infiniband");
+  EXPECT_EQ(place("/usr/lib/../../sys/class/infiniband"), "/tree/sys/class/infiniband");
 }
 
 TEST_F(PathTest, LinksInTheRootAreFollowedInTheRoot) {
@@ -106,11 +106,11 @@ TEST_F(PathTest, LinksInTheRootAreFollowedInTheRoot) {
   EXPECT_EQ(place("/sys/class/infiniband/strait0/node_type"), device + "/infiniband/strait0/node_type");
   EXPECT_EQ(place("/sys/class/infiniband/strait0"), device + "/infiniband/strait0");
   EXPECT_EQ(place("/sys/class/infiniband/strait0/device"), device);
-  EXPECT_EQ(place("/dev/infiniband/abs"), "/root/dev/infiniband/uverbs0");
+  EXPECT_EQ(place("/dev/infiniband/abs"), "/tree/dev/infiniband/uverbs0");
 }
 
 TEST_F(PathTest, TheLastLinkIsLeftWhenAsked) {
-  EXPECT_EQ(place("/sys/class/infiniband/strait0", "/", false), "/root/sys/class/infiniband/strait0");
+  EXPECT_EQ(place("/sys/class/infiniband/strait0", "/", false), "/tree/sys/class/infiniband/strait0");
   EXPECT_EQ(place("/sys/class/infiniband/strait0/device", "/", false),
             std::string(kDevice) + "/infiniband/strait0/device");
   // A slash behind it asks for what it leads to.
@@ -122,7 +122,7 @@ TEST_F(PathTest, TwoDotsBehindALinkAreAboveItsTarget) {
   EXPECT_EQ(place("/sys/class/infiniband/strait0/device/../5000:00:00.0"), kDevice);
   // eth0 is a link of the real tree: its ".." is not /sys/class/net.
   EXPECT_EQ(place("/sys/class/net/eth0/../infiniband"), "-");
-  EXPECT_EQ(place("/sys/class/net/eth0/../../../../class/infiniband"), "/root/sys/class/infiniband");
+  EXPECT_EQ(place("/sys/class/net/eth0/../../../../class/infiniband"), "/tree/sys/class/infiniband");
 }
 
 TEST_F(PathTest, WaysOutOfTheRootLeadToTheRealTree) {
@@ -132,25 +132,25 @@ TEST_F(PathTest, WaysOutOfTheRootLeadToTheRealTree) {
 }
 
 TEST_F(PathTest, RelativePaths) {
-  EXPECT_EQ(place("infiniband/uverbs0", "/dev"), "/root/dev/infiniband/uverbs0");
-  EXPECT_EQ(place("sys/class/infiniband", "/"), "/root/sys/class/infiniband");
+  EXPECT_EQ(place("infiniband/uverbs0", "/dev"), "/tree/dev/infiniband/uverbs0");
+  EXPECT_EQ(place("sys/class/infiniband", "/"), "/tree/sys/class/infiniband");
   EXPECT_EQ(place("null", "/dev"), "-");
-  EXPECT_EQ(place("../../sys/class/infiniband", "/home/me"), "/root/sys/class/infiniband");
+  EXPECT_EQ(place("../../sys/class/infiniband", "/home/me"), "/tree/sys/class/infiniband");
   EXPECT_EQ(place("file", "/home/me"), "-");
 }
 
 TEST_F(PathTest, RelativeToAFolderThatWasOpenedInTheRoot) {
-  EXPECT_EQ(place("strait0/node_type", "/root/sys/class/infiniband"),
+  EXPECT_EQ(place("strait0/node_type", "/tree/sys/class/infiniband"),
             std::string(kDevice) + "/infiniband/strait0/node_type");
-  EXPECT_EQ(place(".", "/root/sys/class/infiniband"), "/root/sys/class/infiniband/");
-  EXPECT_EQ(place("../net/eth0", "/root/sys/class/infiniband"), "/sys/class/net/eth0");
-  EXPECT_EQ(place("..", "/root/sys/class/infiniband"), "/sys/class");
+  EXPECT_EQ(place(".", "/tree/sys/class/infiniband"), "/tree/sys/class/infiniband/");
+  EXPECT_EQ(place("../net/eth0", "/tree/sys/class/infiniband"), "/sys/class/net/eth0");
+  EXPECT_EQ(place("..", "/tree/sys/class/infiniband"), "/sys/class");
 }
 
 TEST_F(PathTest, NamesThatLeakedOutOfTheRoot) {
-  EXPECT_EQ(place("/root/sys/class/infiniband/strait0/device"), kDevice);
-  EXPECT_EQ(place("/root/claims"), "-");
-  EXPECT_EQ(place("/rootless/x"), "-");
+  EXPECT_EQ(place("/tree/sys/class/infiniband/strait0/device"), kDevice);
+  EXPECT_EQ(place("/tree/claims"), "-");
+  EXPECT_EQ(place("/treeless/x"), "-");
 }
 
 TEST_F(PathTest, RefusesWhatTheKernelRefuses) {
@@ -169,18 +169,18 @@ TEST_F(PathTest, CheapAnswers) {
   EXPECT_FALSE(map_->may_concern("/usr/lib/../lib64"));
   EXPECT_FALSE(map_->may_concern("/etc/passwd"));
   EXPECT_FALSE(map_->may_concern("sys/x"));
-  for (const char* folder : {"/", "/dev", "/sys/class", "/root/sys/class/infiniband", "/root"})
+  for (const char* folder : {"/", "/dev", "/sys/class", "/tree/sys/class/infiniband", "/tree"})
     EXPECT_TRUE(map_->concerns_folder(folder)) << folder;
-  for (const char* folder : {"/home", "/sys/class/net", "/devices", "/rootless"})
+  for (const char* folder : {"/home", "/sys/class/net", "/devices", "/treeless"})
     EXPECT_FALSE(map_->concerns_folder(folder)) << folder;
 }
 
 TEST_F(PathTest, BackToTheNamesThatProgramsKnow) {
-  char path[64] = "/root/sys/class/infiniband/strait0";
+  char path[64] = "/tree/sys/class/infiniband/strait0";
   EXPECT_TRUE(map_->to_logical(path));
   EXPECT_STREQ(path, "/sys/class/infiniband/strait0");
   EXPECT_FALSE(map_->to_logical(path));
-  char other[64] = "/root/claims";
+  char other[64] = "/tree/claims";
   EXPECT_FALSE(map_->to_logical(other));
 }
 

@@ -9,23 +9,11 @@
 #include <vector>
 
 #include "sys/host.hpp"
-#include "sys/output_file.hpp"
 
 namespace strait::soft::host {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<fs::path> files_in(const std::string& folder) {
-  std::vector<fs::path> files;
-  std::error_code failed;
-  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
-    std::error_code unknown;
-    if (at->symlink_status(unknown).type() == fs::file_type::regular) files.push_back(at->path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 void add(std::string_view text, RunTotals& totals) {
   while (!text.empty()) {
@@ -59,6 +47,17 @@ std::uint64_t RunTotals::get(std::string_view name) const {
   return found == counters.end() ? 0 : found->second;
 }
 
+std::vector<fs::path> files_in(const std::string& folder) {
+  std::vector<fs::path> files;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    std::error_code unknown;
+    if (at->symlink_status(unknown).type() == fs::file_type::regular) files.push_back(at->path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 RunTotals read_reports(const std::string& root) {
   RunTotals totals;
   std::set<std::string> processes;
@@ -75,21 +74,6 @@ RunTotals read_reports(const std::string& root) {
   }
   totals.processes = processes.size();
   return totals;
-}
-
-Result<std::uint64_t> join_captures(const std::string& root, const std::string& file) {
-  STRAIT_TRY(sys::OutputFile out, sys::OutputFile::create(file));
-  std::uint64_t joined = 0;
-  std::vector<char> bytes(std::size_t{1} << 20);
-  for (const fs::path& part : files_in(root + kCaptures)) {
-    std::ifstream in(part, std::ios::binary);
-    ++joined;
-    while (in) {
-      in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-      STRAIT_CHECK(out.append(std::as_bytes(std::span(bytes.data(), static_cast<std::size_t>(in.gcount())))));
-    }
-  }
-  return joined;
 }
 
 }  // namespace strait::soft::host

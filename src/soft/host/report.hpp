@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
 #include "soft/host/path.hpp"
@@ -25,7 +27,10 @@ struct RunTotals {
 // Of all reports. What is no number is left out: the files were written in other people's processes.
 [[nodiscard]] RunTotals read_reports(const std::string& root);
 
-// The captures of all processes as one file: sections of pcapng may follow each other. How many were joined.
+// The plain files of a folder, by name; links are left out.
+[[nodiscard]] std::vector<std::filesystem::path> files_in(const std::string& folder);
+
+// The captures of all processes as one file, by the time of their packets. How many were joined.
 [[nodiscard]] Result<std::uint64_t> join_captures(const std::string& root, const std::string& file);
 
 }  // namespace strait::soft::host

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "soft/host/root.hpp"
 
@@ -47,17 +46,6 @@ TEST_F(Report, GarbageCountsForNothing) {
 
 TEST_F(Report, NobodyHearsOfAReportThatCannotBeLeft) {
   leave_report("/nowhere/at/all", "strait0", "a=1");
-}
-
-TEST_F(Report, JoinsCaptures) {
-  const std::string file = root_.path() + "/all.pcapng";
-  write(std::string(kCaptures) + "/1.a", "one");
-  write(std::string(kCaptures) + "/2.b", "two");
-  EXPECT_EQ(join_captures(root_.path(), file).value(), 2u);
-  std::stringstream text;
-  text << std::ifstream(file).rdbuf();
-  EXPECT_EQ(text.str(), "onetwo");
-  EXPECT_FALSE(join_captures(root_.path(), "/nowhere/at/all"));
 }
 
 }  // namespace

@@ -53,7 +53,9 @@ Status Root::write(std::string_view path, std::string_view text) const {
 
 Status Root::claim(std::string_view path) {
   claims_ += std::string(path) + "\n";
-  STRAIT_CHECK(folder(path));
+  STRAIT_TRY(const std::string real, prepare(path));
+  std::error_code nothing;
+  if (!fs::exists(fs::symlink_status(real, nothing))) STRAIT_CHECK(folder(path));
   return write("/claims", claims_);
 }
 

@@ -25,6 +25,7 @@ class Root {
   [[nodiscard]] const std::string& path() const { return scratch_.path(); }
 
   // At and below this path the root answers and the machine's own files are not seen. A claim inside another is fine.
+  // It makes a folder where there is nothing yet.
   [[nodiscard]] Status claim(std::string_view path);
   // At or below a claim.
   [[nodiscard]] bool claimed(std::string_view path) const;

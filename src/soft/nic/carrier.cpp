@@ -59,6 +59,7 @@ Status Engine::open_port() {
       roce::UdpPortSettings settings;
       settings.address = address;
       settings.qpn_range = range;
+      if (config_.packet_address != "loopback") settings.shared = addresses;
       auto port = roce::UdpPort::open(settings);
       const bool taken = !port && port.error().code == Code::again;
       if (taken && tries != 255) break;
@@ -67,6 +68,7 @@ Status Engine::open_port() {
       ports.push_back(std::move(*port));
     }
     if (ports.size() == addresses.size()) {
+      for (const auto& port : ports) counts_.ports_private += port->is_public() ? 0u : 1u;
       for (auto& port : ports) STRAIT_CHECK(attach_port(std::move(port), range));
       return config_.carrier == Carrier::packets ? Status{} : open_doors();
     }

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "sys/clock.hpp"
+
 namespace strait::soft::nic {
 namespace m = wire::mlx5;
 
@@ -23,11 +25,13 @@ CompletionQueue::CompletionQueue(std::uint32_t number, const strait_nic_cq_reque
       consumer_word_(static_cast<const std::uint32_t*>(request.record)) {}
 
 CompletionQueue::CompletionQueue(std::uint32_t number, const CqRequest& request)
-    : CompletionQueue(number,
-                      strait_nic_cq_request{sizeof(strait_nic_cq_request), request.entries, request.cqe_bytes,
-                                            request.ignore_overrun ? std::uint32_t{STRAIT_NIC_CQ_IGNORE_OVERRUN} : 0u,
-                                            request.ring, request.record}) {
+    : CompletionQueue(
+          number, strait_nic_cq_request{sizeof(strait_nic_cq_request), request.entries, request.cqe_bytes,
+                                        (request.ignore_overrun ? std::uint32_t{STRAIT_NIC_CQ_IGNORE_OVERRUN} : 0u) |
+                                            (request.collapsed ? std::uint32_t{STRAIT_NIC_CQ_COLLAPSED} : 0u),
+                                        request.ring, request.record}) {
   user_ = request.user;
+  timestamps_ = request.timestamps;
   if (!request.events) return;
   arm_word_ = static_cast<std::uint32_t*>(request.record) + 1;
   __atomic_store_n(arm_word_, kNotArmed, __ATOMIC_RELEASE);
@@ -96,6 +100,8 @@ bool CompletionQueue::write_success(std::uint32_t qpn, std::uint32_t user_index,
   m::Cqe cqe{};
   cqe.srqn_uidx = wire::be32{user_index};
   cqe.byte_cnt = wire::be32{byte_count};
+  if (timestamps_) [[unlikely]]
+    cqe.timestamp = wire::be64{static_cast<std::uint64_t>(sys::now_ns())};
   cqe.sop_qpn = wire::be32{static_cast<std::uint32_t>(opcode) << 24 | qpn};
   cqe.wqe_counter = wire::be16{wqe_counter};
   std::memcpy(entry, &cqe, offsetof(m::Cqe, op_own));
@@ -116,13 +122,16 @@ bool CompletionQueue::write(const Completion& completion) {
   // In the 128-byte form the entry proper is the second half.
   std::byte* entry = ring_ + slot * stride_bytes_ + (stride_bytes_ - sizeof(m::Cqe));
   m::Cqe cqe{};
-  cqe.flags_rqpn = wire::be32{(completion.has_grh ? m::kCqeGrh : 0u) | completion.source_qpn};
+  const auto header = static_cast<std::uint32_t>(completion.header);
+  cqe.flags_rqpn = wire::be32{(header != 0 ? m::kCqeGrh : 0u) | header << 24 | completion.source_qpn};
   cqe.srqn_uidx = wire::be32{completion.user_index & m::kMaxQpn};
   cqe.imm_inval_pkey = wire::be32::from_raw(completion.imm_raw);
   cqe.byte_cnt = wire::be32{completion.byte_count};
   if (completion.syndrome != m::Syndrome::none) {
     cqe.timestamp =
         wire::be64{std::uint64_t{completion.vendor_syndrome} << 8 | static_cast<std::uint64_t>(completion.syndrome)};
+  } else if (timestamps_) {
+    cqe.timestamp = wire::be64{static_cast<std::uint64_t>(sys::now_ns())};
   }
   cqe.sop_qpn = wire::be32{static_cast<std::uint32_t>(completion.send_opcode) << 24 | completion.qpn};
   cqe.wqe_counter = wire::be16{completion.wqe_counter};

@@ -11,6 +11,10 @@
 
 namespace strait::soft::nic {
 
+// What a datagram's 40 bytes of header are, in the numbers of the entry: bits 24 and 25 of flags_rqpn. Programs see it
+// as the service level of the completion, which on Ethernet is nothing else; UCX throws away what it does not explain.
+enum class DatagramHeader : std::uint8_t { none = 0, ipv6 = 1, ipv4 = 2 };
+
 struct Completion {
   wire::mlx5::CqeOpcode opcode = wire::mlx5::CqeOpcode::requester;
   wire::mlx5::Opcode send_opcode = wire::mlx5::Opcode::nop;
@@ -20,7 +24,7 @@ struct Completion {
   std::uint32_t byte_count = 0;
   std::uint32_t imm_raw = 0;
   std::uint32_t source_qpn = 0;  // datagrams
-  bool has_grh = false;          // datagrams: the payload begins behind 40 bytes of header
+  DatagramHeader header = DatagramHeader::none;
   bool solicited = false;
   wire::mlx5::Syndrome syndrome = wire::mlx5::Syndrome::none;
   std::uint8_t vendor_syndrome = 0;
@@ -64,6 +68,7 @@ class CompletionQueue {
   std::uint32_t stride_bytes_;
   bool collapsed_;
   bool ignore_overrun_;
+  bool timestamps_ = false;
   bool overrun_ = false;
   std::byte* ring_;
   const std::uint32_t* consumer_word_;

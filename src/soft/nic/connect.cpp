@@ -19,6 +19,7 @@ Status Engine::adopt(std::unique_ptr<Link> link) {
   if (!link->loopback) STRAIT_CHECK(poller_.add(link->socket.get()));
   if (sleeping_) link->own().sleeping.store(1, std::memory_order_seq_cst);
   for (const std::string& door : link->doors) behind_doors_[door] = link->peer;
+  if (!link->cross_reason.empty()) ++counts_.links_bounced;
   links_.push_back(std::move(link));
   ++counts_.links_opened;
   return {};
@@ -84,6 +85,9 @@ void Engine::accept_strangers() {
 void Engine::lose_link(Link& link) {
   if (link.dead) return;
   link.dead = true;
+  // The link itself stays while queue pairs lead there. Its socket would be readable for ever, and keep awake who
+  // sleeps on event_fd().
+  link.socket.reset();
   ++counts_.links_lost;
   for (std::size_t i = 0; i < active_.size(); ++i) {
     QueuePair& qp = *active_[i];
@@ -91,9 +95,17 @@ void Engine::lose_link(Link& link) {
       read_doorbell(qp);
       // A queue pair that asks nothing of its peer does not notice that it is gone, as on any network.
       if (qp.verbs && qp.idle()) continue;
-      fail_oldest(qp, m::Syndrome::transport_retry_exceeded, kVendorPeerLost);
+      nobody_answers(qp);
     }
   }
+}
+
+// A NIC learns that from its timer alone, and verbs programs need the time: what the peer did before it left is polled
+// first, and a program that has all it wanted ends without looking at the rest. Without a timer, and for our own
+// library, it is an error at once.
+void Engine::nobody_answers(QueuePair& qp) {
+  if (qp.verbs && qp.answer_limit_ns != 0) return;
+  fail_oldest(qp, m::Syndrome::transport_retry_exceeded, kVendorPeerLost);
 }
 
 void Engine::drop_dead_links() {
@@ -110,6 +122,7 @@ Status Engine::connect_qp(std::uint32_t qpn, const strait_nic_connect_request& r
     return fail(Code::unsupported, "the peer's NIC address is not that of a software NIC of this version");
   }
   std::unique_lock lock(mutex_);
+  STRAIT_CHECK(there());
   QueuePair* qp = find_qp(qpn);
   if (qp == nullptr) return fail(Code::invalid, "no queue pair has the number {:#x}", qpn);
   if (qp->state != QpState::init) return fail(Code::invalid, "queue pair {:#x} was connected before", qpn);
@@ -193,6 +206,7 @@ Result<Link*> Engine::link_by_gid(const Gid& gid, std::uint32_t qpn, std::unique
 
 Status Engine::connect_packets(std::uint32_t qpn, const PacketPath& path) {
   const std::scoped_lock lock(mutex_);
+  STRAIT_CHECK(there());
   QueuePair* qp = find_qp(qpn);
   if (qp == nullptr) return fail(Code::invalid, "no queue pair has the number {:#x}", qpn);
   if (qp->state != QpState::init) return fail(Code::invalid, "queue pair {:#x} was connected before", qpn);

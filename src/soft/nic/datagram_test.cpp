@@ -72,6 +72,7 @@ TEST(Datagram, ArrivesBehindAHeaderArea) {
   EXPECT_EQ(event->opcode, m::CqeOpcode::responder_send);
   EXPECT_EQ(event->bytes, 40u + 61);
   EXPECT_EQ(event->flags_rqpn & 0xffffff, pair.qa->qpn);
+  EXPECT_EQ(event->flags_rqpn >> 24, 0x12u) << "a header came with it, of IPv4";
   EXPECT_EQ(std::memcmp(received.data() + 40, payload.data(), payload.size()), 0);
 }
 

@@ -59,6 +59,7 @@ struct SendWork {
   wire::mlx5::DatagramSeg datagram;  // unreliable datagrams only
   std::uint32_t xrc_srqn;            // extended reliable connections only
   KeyChange key;                     // Opcode::umr only
+  std::uint64_t index;               // of its first block, counted for ever
   std::uint32_t n_pieces;
   LocalPiece pieces[kMaxPieces];  // the first n_pieces are valid
 };

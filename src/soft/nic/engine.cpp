@@ -47,6 +47,15 @@ Status check_ring(const void* ring, std::uint32_t entries, std::uint32_t cqe_byt
   return {};
 }
 
+// The peer is gone, and the timer has yet to say so.
+bool waits_in_vain(const QueuePair& qp) {
+  return qp.verbs && qp.answer_limit_ns != 0 && qp.link != nullptr && qp.link->dead;
+}
+
+bool awaits_peer(const QueuePair& qp) {
+  return qp.seq_done != qp.seq_next || qp.streaming || (waits_in_vain(qp) && qp.next != qp.producer);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::open(const EngineConfig& config) {
@@ -65,6 +74,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineConfig& config) {
   sys::keep_from_children(engine->doorbells_);
   engine->barriers_ = sys::register_for_barriers();
   engine->now_ns_ = engine->opened_ns_ = sys::now_ns();
+  engine->gone_at_ = config.faults ? config.faults->gone : 0;
   engine->qps_.resize(1);  // queue pair 0 does not exist
   engine->qp_generation_.resize(1);
   if (config.strict && !config.strict->report.empty()) STRAIT_CHECK(sys::check_report_file(config.strict->report));
@@ -103,6 +113,7 @@ Status Engine::free_pd(std::uint32_t pd) {
 
 Result<strait_nic_mr> Engine::register_memory(const strait_nic_mr_request& request) {
   const std::scoped_lock lock(mutex_);
+  STRAIT_CHECK(there());
   const auto pd = pds_.find(request.pd);
   if (pd == pds_.end()) return fail(Code::invalid, "no protection domain has the number {}", request.pd);
   STRAIT_TRY(const strait_nic_mr made, memory_.add(request, *config_.calls));
@@ -110,9 +121,15 @@ Result<strait_nic_mr> Engine::register_memory(const strait_nic_mr_request& reque
   constexpr std::uint32_t kRemote = STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ | STRAIT_NIC_REMOTE_ATOMIC;
   if (request.fd >= 0 && (request.access & kRemote) == 0) {
     // Only sources and destinations are ever lent, and those are registered for local use.
-    if (auto file = sys::Fd::copy_of(request.fd)) loans_.emplace(made.lkey, Loan{std::move(*file), request.fd_offset});
+    offer_loan(made.lkey, request);
   }
   return made;
+}
+
+bool Engine::reached_by_port(std::uint32_t key) {
+  const std::scoped_lock lock(mutex_);
+  const Registration* const registration = memory_.find(key);
+  return registration != nullptr && registration->bytes == nullptr;
 }
 
 Status Engine::deregister_memory(std::uint32_t key) {
@@ -151,6 +168,7 @@ Status Engine::deregister_memory(std::uint32_t key) {
 Result<std::uint32_t> Engine::create_cq(const strait_nic_cq_request& request) {
   STRAIT_CHECK(check_ring(request.ring, request.entries, request.cqe_bytes, request.record));
   const std::scoped_lock lock(mutex_);
+  STRAIT_CHECK(there());
   const std::uint32_t number = next_cqn_++;
   cqs_.emplace(number, std::make_unique<CompletionQueue>(number, request));
   return number;
@@ -159,6 +177,7 @@ Result<std::uint32_t> Engine::create_cq(const strait_nic_cq_request& request) {
 Result<std::uint32_t> Engine::create_cq(const CqRequest& request) {
   STRAIT_CHECK(check_ring(request.ring, request.entries, request.cqe_bytes, request.record));
   const std::scoped_lock lock(mutex_);
+  STRAIT_CHECK(there());
   const std::uint32_t number = next_cqn_++;
   auto cq = std::make_unique<CompletionQueue>(number, request);
   if (request.events) event_cqs_.push_back(cq.get());
@@ -266,6 +285,7 @@ Result<std::uint32_t> Engine::create_qp(const QpRequest& request) {
 }
 
 Result<QueuePair*> Engine::make_qp(const QpRequest& request) {
+  STRAIT_CHECK(there());
   STRAIT_CHECK(check_queue_request(request));
   std::uint32_t index = next_qp_;
   const auto taken = [&] { return index == 0 || (index < qps_.size() && qps_[index] != nullptr); };
@@ -378,6 +398,8 @@ bool Engine::overlooks_receive(QueuePair& qp) {
 
 int Engine::pass(std::uint32_t qpn_hint) {
   ++counts_.passes;
+  if (leaving_) [[unlikely]]
+    return pass_without_device();
   if (faults() && faults()->stalled(sys::now_ns() - opened_ns_)) [[unlikely]]
     return 0;
   if (sleeping_) wake_up();
@@ -406,6 +428,17 @@ int Engine::drive(std::uint32_t qpn_hint) {
     mutex_.unlock();
   }
   return done;
+}
+
+bool Engine::post(std::uint32_t qpn) {
+  if (mark_.in_child()) return true;
+  if (strict_ || faults() || !mutex_.try_lock()) return false;
+  QueuePair* const qp = find_qp(qpn);
+  if (qp != nullptr) (void)service_send(*qp);
+  // Packets have timers, which are set by who goes to sleep.
+  const bool all = qp != nullptr && qp->next == qp->producer && qp->packets == nullptr;
+  mutex_.unlock();
+  return all && note_.load(std::memory_order_seq_cst) == 0;
 }
 
 int Engine::look_around(std::uint32_t qpn_hint) {
@@ -464,8 +497,8 @@ int Engine::check_timers() {
       qp.resume_at_ns = 0;
       done += service_send(qp);
     }
-    const bool waiting = qp.seq_done != qp.seq_next || qp.streaming;
-    if (waiting && qp.link->lossy) done += resend(qp);
+    const bool waiting = awaits_peer(qp);
+    if (waiting && qp.link->lossy && !qp.link->dead) done += resend(qp);
     if (!waiting || qp.answer_limit_ns == 0) continue;
     if (qp.progress_at_ns == 0) {
       qp.progress_at_ns = now_ns_;
@@ -510,6 +543,13 @@ void Engine::wake_up() {
 }
 
 bool Engine::work_waits() {
+  if (leaving_ && !gone_) return true;
+  if (gone_) {
+    return std::ranges::any_of(active_, [&](QueuePair* qp) {
+      read_doorbell(*qp);
+      return qp->state == QpState::error && (qp->next != qp->producer || qp->receives_posted() != 0);
+    });
+  }
   if (!landing_.empty() || !ack_due_.empty() || note_.load(std::memory_order_seq_cst) != 0) return true;
   if (packets_ && packets_->work_waits()) return true;
   for (const CompletionQueue* const cq : event_cqs_) {
@@ -521,8 +561,8 @@ bool Engine::work_waits() {
   for (QueuePair* qp : active_) {
     read_doorbell(*qp);
     // Packets that wait for room in the window are resumed by what arrives, or by a timer.
-    const bool can_start =
-        qp->state == QpState::ready && !qp->stopped && qp->resume_at_ns == 0 && !blocked_ && !qp->packets;
+    const bool can_start = qp->state == QpState::ready && !qp->stopped && qp->resume_at_ns == 0 && !blocked_ &&
+                           !qp->packets && !waits_in_vain(*qp);
     if (qp->next != qp->producer && (can_start || qp->flushes_sends())) return true;
     if (qp->state == QpState::error && qp->receives_posted() != 0) return true;
   }
@@ -531,6 +571,7 @@ bool Engine::work_waits() {
 
 std::int64_t Engine::sleep_limit_ns() {
   std::int64_t limit = barriers_ ? INT64_MAX : kNoBarrierNapNs;
+  if (gone_) return limit;
   if (blocked_) limit = std::min(limit, kBlockedNapNs);
   for (const auto& link : links_) {
     if (!link->dead && (!link->answers.empty() || link->lossy)) limit = std::min(limit, kBlockedNapNs);
@@ -540,8 +581,7 @@ std::int64_t Engine::sleep_limit_ns() {
   for (const QueuePair* qp : active_) {
     if (!qp->sending()) continue;
     if (qp->resume_at_ns != 0) limit = std::min(limit, std::max<std::int64_t>(qp->resume_at_ns - now, 1));
-    const bool waiting = qp->seq_done != qp->seq_next;
-    if (waiting && qp->answer_limit_ns != 0) limit = std::min(limit, qp->answer_limit_ns / 2);
+    if (awaits_peer(*qp) && qp->answer_limit_ns != 0) limit = std::min(limit, qp->answer_limit_ns / 2);
   }
   return limit;
 }
@@ -563,6 +603,16 @@ bool Engine::arm() {
 
 // ---- For people -----------------------------------------------------------------------------------------------------
 
+bool Engine::free_within(std::int64_t ns) {
+  const sys::Deadline deadline = sys::Deadline::after_ns(ns);
+  while (!mutex_.try_lock()) {
+    if (deadline.passed()) return false;
+    std::this_thread::yield();
+  }
+  mutex_.unlock();
+  return true;
+}
+
 bool Engine::has_sent_packets() {
   const std::scoped_lock lock(mutex_);
   return packets_ && packets_->counts().packets_sent != 0;
@@ -581,13 +631,14 @@ std::string Engine::counters_text() {
       "messages_received={},acks_sent={},acks_carried={},bytes_landed={},bytes_read={},cross_copies={},mapped_copies={}"
       ",atomics={},"
       "naks_sent={},rnr_sent={},rnr_resent={},out_of_sequence={},no_queue={},garbage={},timeouts={},links_opened={},"
-      "links_lost={},wakeups={},completion_overruns={},faults_injected={},damaged={},resends={},registrations={},queue_"
+      "links_lost={},links_bounced={},ports_private={},wakeups={},completion_overruns={},faults_injected={},damaged={},"
+      "resends={},registrations={},queue_"
       "pairs={},links={}",
       c.passes, c.doorbells, c.work_requests, c.completions, c.error_completions, c.flushed, c.messages_sent,
       c.messages_received, c.acks_sent, c.acks_carried, c.bytes_landed, c.bytes_read, c.cross_copies, c.mapped_copies,
       c.atomics, c.naks_sent, c.rnr_sent, c.rnr_resent, c.out_of_sequence, c.no_queue, c.garbage, c.timeouts,
-      c.links_opened, c.links_lost, c.wakeups, c.completion_overruns, c.faults_injected, c.damaged, c.resends,
-      memory_.live(), active_.size(), links_.size());
+      c.links_opened, c.links_lost, c.links_bounced, c.ports_private, c.wakeups, c.completion_overruns,
+      c.faults_injected, c.damaged, c.resends, memory_.live(), active_.size(), links_.size());
   if (packets_) text += packets_->counters_text();
   if (strict_) strict_->collect();
   if (strict_) text += fmt::format(",strict_findings={}", strict_->causes());

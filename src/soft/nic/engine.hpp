@@ -11,10 +11,12 @@
 //   loans.cpp      memory that peers may map          small_write.cpp  the shortest way through both
 //   keys.cpp       windows, keys that change          shared_receive.cpp  receives for many queue pairs
 //   modify.cpp     the states of a queue pair         qp_rules.cpp   and what each needs
+//   gone.cpp       a device that is removed
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,7 +37,6 @@
 #include "strait/plugin.h"
 #include "sys/event_set.hpp"
 #include "sys/fork.hpp"
-#include "sys/fork_mark.hpp"
 #include "sys/timer.hpp"
 
 namespace strait::soft::nic {
@@ -67,8 +68,8 @@ struct EngineCounts {
   std::uint64_t messages_sent = 0, messages_received = 0, acks_sent = 0, acks_carried = 0;
   std::uint64_t bytes_landed = 0, bytes_read = 0, cross_copies = 0, mapped_copies = 0, atomics = 0;
   std::uint64_t naks_sent = 0, rnr_sent = 0, rnr_resent = 0, out_of_sequence = 0, no_queue = 0, garbage = 0;
-  std::uint64_t timeouts = 0, links_opened = 0, links_lost = 0, wakeups = 0, completion_overruns = 0;
-  std::uint64_t faults_injected = 0, damaged = 0, resends = 0;
+  std::uint64_t timeouts = 0, links_opened = 0, links_lost = 0, links_bounced = 0, wakeups = 0, completion_overruns = 0;
+  std::uint64_t faults_injected = 0, damaged = 0, resends = 0, ports_private = 0;
 };
 
 class Engine {
@@ -85,6 +86,13 @@ class Engine {
   [[nodiscard]] Status free_pd(std::uint32_t pd);
   [[nodiscard]] Result<strait_nic_mr> register_memory(const strait_nic_mr_request& request);
   [[nodiscard]] Status deregister_memory(std::uint32_t key);
+  // Its bytes cannot be mapped and go through a port.
+  [[nodiscard]] bool reached_by_port(std::uint32_t key);
+  // Another key for peers (MemoryTable::AliasRequest). It maps nothing any more when the registration has gone.
+  [[nodiscard]] Result<std::uint32_t> add_alias(const MemoryTable::AliasRequest& request);
+  [[nodiscard]] Status remove_alias(std::uint32_t key);
+  // Gives a key that nobody was told of yet the low byte that its owner chose. The key it then has.
+  [[nodiscard]] Result<std::uint32_t> name_key(std::uint32_t key, std::uint8_t low_byte);
   // `what`: kRereg*. The key stays the same; after a failure so does everything else.
   [[nodiscard]] Status rereg_memory(std::uint32_t key, std::uint32_t what, const strait_nic_mr_request& request);
   // A memory window of type 1 or 2, bound by work requests. Its key's low byte changes with every bind; any of the keys
@@ -131,6 +139,9 @@ class Engine {
 
   // Progress
   int drive(std::uint32_t qpn_hint);
+  // Sends what was posted to one queue pair and does nothing else: an engine that sleeps goes on sleeping, and its
+  // owner is woken by what comes back. False: somebody has to drive() it.
+  [[nodiscard]] bool post(std::uint32_t qpn);
   [[nodiscard]] bool arm();
   [[nodiscard]] int event_fd() const { return poller_.fd(); }
 
@@ -143,6 +154,9 @@ class Engine {
   [[nodiscard]] std::uint64_t findings(Rule rule);
   [[nodiscard]] EngineCounts counts();
   [[nodiscard]] bool has_sent_packets();
+  // Whether its lock can be had within this time. At the end of a program it may be that of a call which a signal
+  // interrupted and never returns to: who waits for it then waits for himself.
+  [[nodiscard]] bool free_within(std::int64_t ns);
 
  private:
   explicit Engine(EngineConfig config) : config_(std::move(config)) {}
@@ -209,6 +223,7 @@ class Engine {
   [[nodiscard]] Status begin_receiving(QueuePair& qp, const QpAttributes& attributes, Link* link);
   void begin_sending(QueuePair& qp);
   void update_path(QueuePair& qp);
+  void settle(QueuePair& qp);
   void reset_qp(QueuePair& qp);
   void fail_sends(QueuePair& qp);
   void check_drained(QueuePair& qp);
@@ -238,8 +253,10 @@ class Engine {
   void drop_dead_links();
   [[nodiscard]] Status adopt(std::unique_ptr<Link> link);
   void lose_link(Link& link);
+  void nobody_answers(QueuePair& qp);
 
   // loans.cpp
+  void offer_loan(std::uint32_t key, const strait_nic_mr_request& request);
   [[nodiscard]] std::uint32_t lend(Link& link, std::uint32_t key);
   void end_loans(std::uint32_t key);
   void read_loans(Link& link);
@@ -264,6 +281,18 @@ class Engine {
       open_guards_over(address, length);
   }
   void open_guards_over(std::uint64_t address, std::uint64_t length);
+
+  // gone.cpp
+  // A work request is about to begin; false: it does.
+  [[nodiscard]] bool leaves_now() {
+    if (gone_at_ == 0) [[likely]]
+      return false;
+    leaving_ = leaving_ || begun_ + 1 >= gone_at_;
+    return leaving_;
+  }
+  int pass_without_device();
+  void vanish();
+  [[nodiscard]] Status there() const;  // Code::gone: it was removed
 
   // lossy.cpp
   void publish(Link& link, QueuePair* qp, std::uint32_t slots) {
@@ -290,6 +319,8 @@ class Engine {
   [[nodiscard]] bool check_pieces(QueuePair& qp, const SendWork& work, std::uint32_t access, DecodeFault& fault);
   [[nodiscard]] bool gather(QueuePair& qp, const SendWork& work, std::uint32_t skip, std::byte* into,
                             std::uint32_t length);
+  // Why a port refused to be read.
+  [[nodiscard]] wire::mlx5::Syndrome unreadable(const SendWork& work);
   void write_address_list(QueuePair& qp, const SendWork& work, Slot& header);
   void pin_pieces(QueuePair& qp, const SendWork& work, Sent& sent);
   void unpin(QueuePair& qp, const Sent& sent, bool newest);
@@ -311,6 +342,29 @@ class Engine {
   void flush_queue(QueuePair& qp);
   void flush_sends(QueuePair& qp);
 
+  // Memory behind a port, in large pieces.
+  [[nodiscard]] static PortPieces& port_of(QueuePair& qp) {
+    if (!qp.port) qp.port = std::make_unique<PortPieces>();
+    return *qp.port;
+  }
+  // Payload of a peer: the first of its message, or the last when there is no `more`.
+  [[nodiscard]] bool put_bytes(QueuePair& qp, const Registration& into, std::uint64_t address, const std::byte* from,
+                               std::uint64_t length, bool first, bool more) {
+    if (into.bytes != nullptr)
+      return write_bytes(into, address, from, length) && (more || !qp.port || qp.port->landing.finish(memory_));
+    WriteBehind& landing = port_of(qp).landing;
+    if (first) landing.forget();
+    return landing.write(memory_, into, address, from, length, more);
+  }
+  // Of what a peer reads, at `offset`; `left` bytes of it follow.
+  [[nodiscard]] static bool get_bytes(QueuePair& qp, const Registration& from, std::uint64_t tag, std::uint64_t address,
+                                      std::byte* into, std::uint64_t length, std::uint32_t offset, std::uint64_t left) {
+    if (from.bytes != nullptr) return read_bytes(from, address, into, length);
+    ReadAhead& answered = port_of(qp).answered;
+    if (offset == 0) answered.forget();
+    return answered.read(from, tag, address, into, length, left);
+  }
+
   // responder.cpp
   int receive(Link& link);
   void on_message(Link& link, const Slot& message);
@@ -321,7 +375,7 @@ class Engine {
   void on_atomic(QueuePair& qp, Link& link, const Slot& message);
   // Bytes into the pieces of a receive, from `skip` on. False: a key is not valid any more.
   [[nodiscard]] bool scatter(QueuePair& qp, const ReceiveWork& receive, std::uint32_t skip, const std::byte* from,
-                             std::uint32_t length);
+                             std::uint32_t length, bool more);
   void fail_receive(QueuePair& qp, wire::mlx5::Syndrome syndrome);
   void deliver(QueuePair& qp, const Arriving& what);
   [[nodiscard]] bool land(QueuePair& qp, Link& link, const Slot& message, Registration* into,
@@ -388,7 +442,11 @@ class Engine {
     sys::Fd file;
     std::uint64_t offset;
   };
+  // Descriptors of this process, of which a NIC would need none: of the newest registrations only. The bytes of others
+  // are copied by system calls.
+  static constexpr std::size_t kMostLoans = 256;
   std::unordered_map<std::uint32_t, Loan> loans_;  // by lkey
+  std::deque<std::uint32_t> loan_order_;           // their keys, oldest first
   std::uint32_t next_pd_ = 1;
   std::unordered_map<std::uint32_t, std::uint32_t> pds_;  // pd -> users
   std::unordered_map<std::uint32_t, std::unique_ptr<CompletionQueue>> cqs_;
@@ -423,6 +481,10 @@ class Engine {
   std::int64_t opened_ns_ = 0;
   std::int64_t now_ns_ = 0;  // of the last look around
   bool blocked_ = false;     // a queue pair waits for room in a ring, or for a fence
+  bool leaving_ = false;     // with the next pass
+  bool gone_ = false;
+  std::uint64_t gone_at_ = 0;  // the work request that it does not begin any more; 0: none
+  std::uint64_t begun_ = 0;    // counted only with that
   bool sleeping_ = false;
   bool barriers_ = false;
 

@@ -397,6 +397,17 @@ TEST(Sleeping, AnArmedEngineIsWokenByAMessage) {
   }
 }
 
+TEST(Sleeping, APeerThatLeftDoesNotKeepTheEngineAwake) {
+  Pair pair;
+  pair.qb.reset();
+  pair.b.reset();
+  const auto deadline = sys::Deadline::after_ns(60'000'000'000);
+  while (pair.a->counts().links_lost == 0 && !deadline.passed()) pair.a->drive(0);
+  ASSERT_EQ(pair.a->counts().links_lost, 1u);
+  ASSERT_TRUE(pair.a->arm());
+  EXPECT_FALSE(sys::nap_on(pair.a->event_fd(), 0)) << "its queue pair is still there, and nothing is left to be told";
+}
+
 TEST(Sleeping, WorkThatWaitsKeepsTheEngineAwake) {
   Pair pair;
   std::vector<std::byte> target(8);

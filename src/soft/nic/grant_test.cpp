@@ -280,6 +280,68 @@ TEST(Neighbour, ThatDiedIsNoticedWhenSomethingIsAskedOfIt) {
   EXPECT_EQ(event->syndrome, m::Syndrome::transport_retry_exceeded);
 }
 
+// ibv_srq_pingpong leaves when it has seen enough, with messages to it under way. Its peer, which has seen as much,
+// must find that out before it hears of those.
+TEST(Neighbour, WhoLeftIsMissedNoSoonerThanTheTimerSays) {
+  constexpr std::uint8_t kTimeout = 13, kRetries = 2;
+  constexpr std::int64_t kLimitNs = (std::int64_t{4096} << kTimeout) * (kRetries + 1);
+  for (const bool with_its_nic : {false, true}) {
+    SCOPED_TRACE(with_its_nic);
+    Neighbours n;
+    {
+      const Driver driver(*n.a, *n.b);
+      QpAttributes path = n.from_a();
+      path.timeout = kTimeout;
+      path.retries = kRetries;
+      VerbsPair::raise_to(*n.a, n.qa->qpn, QpType::rc, path, QpState::ready);
+    }
+    n.raise_b();
+    ASSERT_EQ(n.write(64), m::Syndrome::none);
+    n.b->set_event_sink(nullptr);
+    if (with_its_nic) {
+      n.qb->outlives_engine = true;
+      n.b.reset();
+    } else {
+      n.qb.reset();
+    }
+    const std::int64_t began = sys::now_ns();
+    n.qa->post(n.message(1));
+    const auto deadline = sys::Deadline::after_ns(60'000'000'000);
+    std::optional<Event> event;
+    while (!event && !deadline.passed()) {
+      n.a->drive(0);
+      if (n.b) n.b->drive(0);
+      event = n.qa->poll();
+    }
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->syndrome, m::Syndrome::transport_retry_exceeded);
+    EXPECT_GE(sys::now_ns() - began, kLimitNs);
+  }
+}
+
+// The connection manager's word that the other side left may overtake the acknowledgement of the last message.
+TEST(Neighbour, WhatArrivedBeforeBothSidesStoppedIsComplete) {
+  for (const Carrier carrier : {Carrier::any, Carrier::packets}) {
+    SCOPED_TRACE(carrier == Carrier::packets ? "packets" : "ring");
+    Neighbours n(carrier, carrier);
+    n.raise_a();
+    n.raise_b();
+    n.receive();
+    n.qa->post(n.message(1));
+    const auto deadline = sys::Deadline::after_ns(30'000'000'000);
+    n.a->drive(0);
+    while (!n.qb->poll() && !deadline.passed()) n.b->drive(0);
+    QpAttributes stop;
+    stop.state = QpState::error;
+    ASSERT_TRUE(n.b->modify_qp(n.qb->qpn, stop, kQpState));
+    if (carrier == Carrier::packets) n.a->drive(0);  // one socket for both: nothing overtakes
+    ASSERT_TRUE(n.a->modify_qp(n.qa->qpn, stop, kQpState));
+    const auto event = n.qa->poll();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->syndrome, m::Syndrome::none);
+  }
+}
+
 TEST(Neighbour, SharedReceivesWorkToo) {
   Neighbours n;
   TestSrq srq(*n.b, n.pd_b, 8);

@@ -57,6 +57,59 @@ TEST(Gsi, CarriesADatagramAndItsAnswer) {
   EXPECT_EQ(at_b.messages.size(), 1u);
 }
 
+// Management datagrams are lost like all others, and whoever speaks through queue pair 1 has to ask again.
+TEST(Gsi, IsPartOfThePlanOfFaults) {
+  struct Case {
+    const char* plan;
+    std::size_t arrive;
+  };
+  for (const auto& [plan, arrive] : {Case{"drop=100%", 0}, Case{"dup=100%", 6}, Case{"corrupt=100%", 0},
+                                     Case{"delay=100%:1ms", 3}, Case{"seed=1", 3}}) {
+    SCOPED_TRACE(plan);
+    EngineConfig config;
+    config.faults = FaultPlan::parse(plan).value();
+    auto ports = roce::MemoryPort::make_pair(roce::IpAddress::v4(10, 0, 0, 1), roce::IpAddress::v4(10, 0, 0, 2));
+    const Gid to = ports.second->address().gid;
+    const auto a = Engine::open(config).value();
+    const auto b = Engine::open(EngineConfig{}).value();
+    a->attach_port(std::move(ports.first)).value();
+    b->attach_port(std::move(ports.second)).value();
+    HeardGsi at_a, at_b;
+    a->set_gsi_sink(&at_a);
+    b->set_gsi_sink(&at_b);
+    for (int i = 0; i < 3; ++i) a->send_gsi(0, to, pattern(64, 1)).value();
+    EXPECT_TRUE(drive_until({a.get(), b.get()}, [&] { return at_b.messages.size() >= arrive; }));
+    for (int i = 0; i < 600; ++i) {
+      a->drive(0);
+      b->drive(0);
+    }
+    EXPECT_EQ(at_b.messages.size(), arrive);
+    EXPECT_EQ(a->counts().faults_injected, std::string_view(plan) == "seed=1" ? 0u : 3u);
+  }
+}
+
+// A program that ends within a call of the engine's must not wait for that call.
+TEST(Gsi, KnowsThatItIsBusy) {
+  struct Asks : GsiSink {
+    void on_gsi(const GsiMessage&) override {
+      free = engine->free_within(1'000'000);
+      asked = true;
+    }
+    Engine* engine = nullptr;
+    bool free = true;
+    bool asked = false;
+  };
+  VerbsPair pair;
+  Asks at_b;
+  at_b.engine = pair.b.get();
+  EXPECT_TRUE(pair.b->free_within(0));
+  pair.b->set_gsi_sink(&at_b);
+  pair.a->send_gsi(0, pair.port_b->address().gid, pattern(64, 1)).value();
+  ASSERT_TRUE(drive_until({pair.a.get(), pair.b.get()}, [&] { return at_b.asked; }));
+  EXPECT_FALSE(at_b.free);
+  EXPECT_TRUE(pair.b->free_within(0));
+}
+
 TEST(Gsi, RefusesWhatItCannotSend) {
   VerbsPair pair;
   const auto message = pattern(257, 1);
@@ -127,6 +180,19 @@ TEST(Gsi, OneOfThemSpeaksToTheOthers) {
   two->set_gsi_sink(&at_two);
   one->send_gsi(0, two->gids()[0], pattern(8, 4)).value();
   ASSERT_TRUE(drive_until({one.get(), two.get()}, [&] { return !at_two.messages.empty(); }));
+}
+
+// Whichever of the two has the socket that the kernel chooses.
+TEST(Gsi, AreHeardAlsoOfWhoEndsAtOnce) {
+  const std::string shared = fmt::format("127.79.{}.{}", ::getpid() % 200 + 1, ::getpid() / 200 % 200 + 1);
+  for (const std::size_t speaker : {std::size_t{0}, std::size_t{1}}) {
+    std::unique_ptr<Engine> engines[2] = {Engine::open(on(shared)).value(), Engine::open(on(shared)).value()};
+    HeardGsi heard[2];
+    for (std::size_t i = 0; i < 2; ++i) engines[i]->set_gsi_sink(&heard[i]);
+    engines[speaker]->send_gsi(0, engines[1 - speaker]->gids()[0], pattern(8, 4)).value();
+    engines[speaker].reset();
+    ASSERT_TRUE(drive_until({engines[1 - speaker].get()}, [&] { return !heard[1 - speaker].messages.empty(); }));
+  }
 }
 
 // One queue pair number on all addresses, and each speaks from the one it was told.

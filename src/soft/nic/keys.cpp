@@ -3,6 +3,8 @@
 //
 // A window of type 1 belongs to its protection domain and is bound again at any time. One of type 2 belongs to the
 // queue pair that bound it, and must be invalidated before it is bound again.
+#include <algorithm>
+
 #include "soft/nic/engine.hpp"
 
 namespace strait::soft::nic {
@@ -18,6 +20,36 @@ DecodeFault bind_fault(const char* reason) {
 
 }  // namespace
 
+Result<std::uint32_t> Engine::add_alias(const MemoryTable::AliasRequest& request) {
+  const std::scoped_lock lock(mutex_);
+  STRAIT_CHECK(there());
+  STRAIT_TRY(const std::uint32_t key, memory_.add_alias(request));
+  ++pds_[request.pd];
+  return key;
+}
+
+Status Engine::remove_alias(std::uint32_t key) {
+  const std::scoped_lock lock(mutex_);
+  const Registration* const alias = memory_.find(key);
+  if (alias == nullptr || alias->kind != KeyKind::alias) return fail(Code::invalid, "no alias has the key {:#x}", key);
+  const std::uint32_t pd = alias->pd;
+  STRAIT_CHECK(memory_.remove(key));
+  --pds_[pd];
+  return {};
+}
+
+Result<std::uint32_t> Engine::name_key(std::uint32_t key, std::uint8_t low_byte) {
+  const std::scoped_lock lock(mutex_);
+  const std::uint32_t named = memory_.rename(key, low_byte);
+  if (named == 0) return fail(Code::invalid, "no registration has the key {:#x}", key);
+  if (auto loan = loans_.extract(key)) {
+    loan.key() = named;
+    loans_.insert(std::move(loan));
+    std::replace(loan_order_.begin(), loan_order_.end(), key, named);
+  }
+  return named;
+}
+
 Status Engine::rereg_memory(std::uint32_t key, std::uint32_t what, const strait_nic_mr_request& request) {
   if (what == 0 || (what & ~(kReregTranslation | kReregPd | kReregAccess)) != 0)
     return fail(Code::invalid, "a registration cannot be changed in the way {:#x}", what);
@@ -25,6 +57,7 @@ Status Engine::rereg_memory(std::uint32_t key, std::uint32_t what, const strait_
   while (true) {
     {
       const std::scoped_lock lock(mutex_);
+      STRAIT_CHECK(there());
       if ((what & kReregPd) != 0 && !pds_.contains(request.pd))
         return fail(Code::invalid, "no protection domain has the number {}", request.pd);
       const Registration* const before = memory_.find(key);
@@ -48,6 +81,7 @@ Status Engine::rereg_memory(std::uint32_t key, std::uint32_t what, const strait_
 Result<std::uint32_t> Engine::alloc_window(std::uint32_t pd, int type) {
   if (type != 1 && type != 2) return fail(Code::invalid, "memory windows have type 1 or 2, not {}", type);
   const std::scoped_lock lock(mutex_);
+  STRAIT_CHECK(there());
   const auto domain = pds_.find(pd);
   if (domain == pds_.end()) return fail(Code::invalid, "no protection domain has the number {}", pd);
   STRAIT_TRY(const std::uint32_t key, memory_.add_window(pd, type == 1 ? KeyKind::window_1 : KeyKind::window_2));

@@ -361,5 +361,55 @@ TEST(Rereg, TakesWindowsFromWhatItWas) {
   EXPECT_EQ(w.write(key, w.at(0)), m::Syndrome::remote_access);
 }
 
+// A key that is part of another one, under addresses and rights of its own.
+TEST(Alias, ReachesItsPartUnderItsOwnName) {
+  Windows w;
+  const auto key = w.b->add_alias({.of = w.memory_key,
+                                   .pd = w.pd_b,
+                                   .access = kRemoteWrite,
+                                   .inner_address = w.at(1000),
+                                   .address = 0x7000,
+                                   .length_bytes = 100});
+  ASSERT_TRUE(key) << key.error().text;
+  EXPECT_EQ(w.write(*key, 0x7000, 100), m::Syndrome::none);
+  EXPECT_EQ(std::memcmp(w.memory.data() + 1000, w.source.data(), 100), 0);
+  for (const auto& [at, length] : {std::pair{0x6fff, 2u}, std::pair{0x7000, 101u}, std::pair{0x7064, 1u}}) {
+    EXPECT_EQ(w.write(*key, static_cast<std::uint64_t>(at), length), m::Syndrome::remote_access);
+    w.reconnect();
+  }
+  // When what it is part of has gone it maps nothing; it can still be given back.
+  ASSERT_TRUE(w.b->deregister_memory(w.memory_key));
+  EXPECT_EQ(w.write(*key, 0x7000), m::Syndrome::remote_access);
+  EXPECT_TRUE(w.b->remove_alias(*key));
+  EXPECT_FALSE(w.b->remove_alias(*key));
+}
+
+TEST(Alias, OfNothingOrOfMoreThanThereIs) {
+  Windows w;
+  const auto make = [&](std::uint32_t of, std::uint64_t inner, std::uint64_t bytes) {
+    return w.b->add_alias(
+        {.of = of, .pd = w.pd_b, .access = kRemoteWrite, .inner_address = inner, .address = 0, .length_bytes = bytes});
+  };
+  EXPECT_FALSE(make(0x12345600, w.at(0), 8));
+  // Bytes outside are outside when they are used, not when the key is made.
+  const auto beyond = make(w.memory_key, w.at(4000), 200);
+  ASSERT_TRUE(beyond);
+  EXPECT_EQ(w.write(*beyond, 0, 96), m::Syndrome::none);
+  EXPECT_EQ(w.write(*beyond, 0, 97), m::Syndrome::remote_access);
+  EXPECT_TRUE(w.b->remove_alias(*beyond));
+}
+
+TEST(Key, TakesTheLowByteItsOwnerChose) {
+  Windows w;
+  std::vector<std::byte> more(4096);
+  const std::uint32_t key = VerbsPair::reg(*w.b, w.pd_b, more, kAllAccess);
+  const auto named = w.b->name_key(key, 0xab);
+  ASSERT_TRUE(named);
+  EXPECT_EQ(*named, (key & ~0xffu) | 0xab);
+  EXPECT_EQ(w.write(*named, address_of(more.data())), m::Syndrome::none);
+  EXPECT_EQ(w.write((key & ~0xffu) | 0xac, address_of(more.data())), m::Syndrome::remote_access);
+  EXPECT_FALSE(w.b->name_key(0x77777700, 1));
+}
+
 }  // namespace
 }  // namespace strait::soft::nic::testing

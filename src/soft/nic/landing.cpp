@@ -9,7 +9,16 @@ namespace m = wire::mlx5;
 
 namespace {
 constexpr std::int64_t kLatestNs = 2'000'000;
-constexpr std::size_t kLine = 64;
+
+// All links to the peer: two engines that connect to each other at the same time have one each, and what follows the
+// payload may come by either.
+template <class Links>
+void pause_links_to(const EngineId& peer, Links& links, bool paused) {
+  for (const auto& link : links) {
+    if (link->peer == peer) link->paused = paused;
+  }
+}
+
 }  // namespace
 
 // Where the bytes of a write go for now; the registration itself when nothing is to be late.
@@ -41,7 +50,7 @@ bool Engine::land_later(QueuePair& qp) {
   qp.landing->due_pass = counts_.passes + strict_->lateness();
   qp.landing->due_ns = sys::now_ns() + kLatestNs;
   landing_.push_back(&qp);
-  if (qp.link != nullptr) qp.link->paused = true;
+  if (qp.link != nullptr) pause_links_to(qp.link->peer, links_, true);
   show_last_line(qp);
   return true;
 }
@@ -88,7 +97,7 @@ int Engine::finish_landings() {
       continue;
     }
     Link& link = *qp.link;
-    link.paused = false;
+    pause_links_to(link.peer, links_, false);
     if (!land_staged(qp, qp.arriving.rkey, qp.arriving.raddr, qp.arriving.length)) {
       refuse(qp, link, qp.arriving.msn, m::Syndrome::remote_access, m::Syndrome::none);
       continue;
@@ -113,7 +122,7 @@ bool Engine::land_staged(QueuePair& qp, std::uint32_t rkey, std::uint64_t raddr,
 void Engine::abandon_landing(QueuePair& qp) {
   if (!qp.landing) return;
   if (qp.landing->guarded != nullptr) strict_->unguard(qp.landing->guarded, qp.landing->bytes.size());
-  if (qp.landing->waiting && qp.link != nullptr) qp.link->paused = false;
+  if (qp.landing->waiting && qp.link != nullptr) pause_links_to(qp.link->peer, links_, false);
   std::erase(landing_, &qp);
   qp.landing.reset();
 }

@@ -166,7 +166,7 @@ Result<std::unique_ptr<Link>> open_link(const EngineId& self, const std::string&
       STRAIT_TRY(auto link, make_link(std::move(mapping), 0));
       link->peer = hello.engine;
       link->peer_pid = pid;
-      link->wake_peer = sys::Event(std::move(packet->fds[0]));
+      STRAIT_TRY(link->wake_peer, sys::Event::take_over(std::move(packet->fds[0])));
       link->socket = sys::ProcessFd(std::move(socket));
       agree(*link, hello, policy);
       return link;
@@ -199,7 +199,7 @@ Result<std::unique_ptr<Link>> accept_link(const EngineId& self, sys::Fd& socket,
   STRAIT_TRY(auto link, make_link(std::move(mapping), 1));
   link->peer = hello.engine;
   link->peer_pid = pid;
-  link->wake_peer = sys::Event(std::move(packet.fds[1]));
+  STRAIT_TRY(link->wake_peer, sys::Event::take_over(std::move(packet.fds[1])));
   agree(*link, hello, policy);
   const int fds[] = {own_event_fd};
   STRAIT_CHECK(send_hello(socket.get(), self, policy, fds));

@@ -75,6 +75,7 @@ class Link {
   bool loopback = false;
   pid_t peer_pid = 0;
   bool dead = false;
+  bool flooded = false;     // the other side asks and asks, and takes no answer
   bool lossy = false;       // either side loses messages on purpose: see lossy.cpp
   bool paused = false;      // strict: nothing is read while a payload waits to be landed
   std::uint64_t rolls = 0;  // of messages that belong to no queue pair

@@ -27,6 +27,7 @@ struct LoanPacket {
 };
 
 constexpr std::size_t kMaxBorrowed = 4096;  // per peer
+constexpr int kLoansPerLook = 64;
 
 Result<Borrowed> borrow(const LoanPacket& told, int file) {
   const std::uint64_t skip = told.file_offset % sys::page_bytes();
@@ -41,6 +42,18 @@ Result<Borrowed> borrow(const LoanPacket& told, int file) {
 }
 
 }  // namespace
+
+// A loan that is not offered is no failure.
+void Engine::offer_loan(std::uint32_t key, const strait_nic_mr_request& request) {
+  auto file = sys::Fd::copy_of(request.fd);
+  if (!file) return;
+  if (loan_order_.size() >= kMostLoans) {  // peers that were lent it keep their mapping until it is deregistered
+    loans_.erase(loan_order_.front());
+    loan_order_.pop_front();
+  }
+  loans_.emplace(key, Loan{std::move(*file), request.fd_offset});
+  loan_order_.push_back(key);
+}
 
 // The key under which the peer finds this registration mapped, or 0.
 std::uint32_t Engine::lend(Link& link, std::uint32_t key) {
@@ -63,7 +76,7 @@ std::uint32_t Engine::lend(Link& link, std::uint32_t key) {
 }
 
 void Engine::end_loans(std::uint32_t key) {
-  loans_.erase(key);
+  if (loans_.erase(key) != 0) std::erase(loan_order_, key);
   for (const auto& link : links_) {
     if (link->lent.erase(key) == 0 || link->dead) continue;
     const LoanPacket packet{kLoanMagic, LoanOp::end, key, 0, 0, 0, 0};
@@ -73,7 +86,7 @@ void Engine::end_loans(std::uint32_t key) {
 }
 
 void Engine::read_loans(Link& link) {
-  while (true) {
+  for (int i = 0; i < kLoansPerLook; ++i) {  // the rest next time: who sends without end does not keep this engine busy
     auto packet = sys::receive_packet(link.socket.get(), sizeof(LoanPacket));
     if (!packet) return;
     LoanPacket told{};

@@ -25,6 +25,11 @@ Status check_importable(int fd, std::uint64_t need_bytes) {
   return sys::check_sealed(fd, need_bytes);
 }
 
+bool port_did(const Registration& registration, std::int32_t answer) {
+  if (answer == kPortRevoked) registration.revoked = true;
+  return answer == 0;
+}
+
 template <class Word>
 std::uint64_t swap_word(Word* word, const AtomicRequest& request) {
   const auto compare = static_cast<Word>(request.compare);
@@ -80,19 +85,29 @@ Status MemoryTable::translate(Registration& made, const strait_nic_mr_request& r
   }
   made.address = request.address;
   made.length_bytes = request.length_bytes;
-  if (request.port != nullptr) {
-    made.port = request.port;
-  } else if (request.fd >= 0) {
-    const std::uint64_t page = sys::page_bytes();
-    const std::uint64_t skip = request.fd_offset % page;
+  if (request.fd >= 0) {
     STRAIT_CHECK(check_importable(request.fd, request.fd_offset + request.length_bytes));
     if ((request.access & STRAIT_NIC_CPU_ADDRESS) != 0) {
       made.bytes = reinterpret_cast<std::byte*>(request.address);
-    } else {
-      STRAIT_TRY(made.mapping, sys::map_file(request.fd, request.fd_offset - skip, request.length_bytes + skip,
-                                             sys::Protect::read_write, calls));
-      made.bytes = made.mapping.data() + skip;
+      return {};
     }
+    // Real GPUs' dma-bufs cannot be mapped: then the bytes go through the vendor's copies, and the next are not tried.
+    if (request.port == nullptr || request.port != unmappable_) {
+      const std::uint64_t skip = request.fd_offset % sys::page_bytes();
+      auto mapped = sys::map_file(request.fd, request.fd_offset - skip, request.length_bytes + skip,
+                                  sys::Protect::read_write, calls);
+      if (mapped) {
+        made.mapping = std::move(*mapped);
+        made.bytes = made.mapping.data() + skip;
+        return {};
+      }
+      if (request.port == nullptr) return mapped.error();
+      if (mapped.error().sys_errno != ENOMEM) unmappable_ = request.port;
+    }
+    STRAIT_TRY(made.held, sys::Fd::copy_of(request.fd));
+    made.port = request.port;
+  } else if (request.port != nullptr) {
+    made.port = request.port;
   } else {
     const bool elsewhere = (request.access & STRAIT_NIC_HOST_ADDRESS) != 0;
     made.bytes = reinterpret_cast<std::byte*>(elsewhere ? request.fd_offset : request.address);
@@ -152,11 +167,35 @@ Result<std::uint32_t> MemoryTable::add_window(std::uint32_t pd, KeyKind kind) {
   return entry.key;
 }
 
+Result<std::uint32_t> MemoryTable::add_alias(const AliasRequest& request) {
+  const Registration* const of = find(request.of);
+  if (of == nullptr || of->kind != KeyKind::registration || of->pd != request.pd)
+    return fail(Code::invalid, "no registration of domain {} has the key {:#x}", request.pd, request.of);
+  if (of->bytes == nullptr) return fail(Code::unsupported, "memory behind a port has one key only");
+  // What both ranges have in common, counted from where the alias begins. Addresses may wrap on the way.
+  const std::uint64_t skipped = of->address - request.inner_address;
+  const bool begins_before = static_cast<std::int64_t>(skipped) >= 0;  // the alias, as it asks, before the bytes
+  const std::uint64_t first = begins_before ? skipped : 0;
+  const std::uint64_t missing = begins_before ? 0 : -skipped;
+  if (first >= request.length_bytes || missing >= of->length_bytes)
+    return fail(Code::invalid, "nothing of the registration with key {:#x} is in the range", request.of);
+  STRAIT_TRY(const std::uint32_t key, add_window(request.pd, KeyKind::alias));
+  Registration& made = slot(key >> 8);
+  const std::uint32_t writes = STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_ATOMIC;
+  made.access = (of->access & STRAIT_NIC_LOCAL_WRITE) != 0 ? request.access : request.access & ~writes;
+  made.address = request.address + first;
+  made.length_bytes = std::min(request.length_bytes - first, of->length_bytes - missing);
+  made.bytes = of->bytes + missing;
+  made.parent = request.of;
+  return key;
+}
+
 Registration* MemoryTable::find_window(std::uint32_t key) {
   const std::uint32_t index = key >> 8;
   if (index == 0 || index >= size_) return nullptr;
   Registration& entry = slot(index);
-  return entry.key != 0 && entry.kind != KeyKind::registration ? &entry : nullptr;
+  const bool window = entry.kind == KeyKind::window_1 || entry.kind == KeyKind::window_2;
+  return entry.key != 0 && window ? &entry : nullptr;
 }
 
 Status MemoryTable::remove_window(std::uint32_t key) {
@@ -190,7 +229,7 @@ Status MemoryTable::remove(std::uint32_t key) {
 }
 
 bool read_bytes(const Registration& from, std::uint64_t address, std::byte* into, std::uint64_t length_bytes) {
-  if (from.bytes == nullptr) return from.port->read(from.port->context, address, into, length_bytes) == 0;
+  if (from.bytes == nullptr) return port_did(from, from.port->read(from.port->context, address, into, length_bytes));
   const std::byte* source = from.at(address);
   if (length_bytes == 8 && reinterpret_cast<std::uintptr_t>(source) % 8 == 0) {
     const std::uint64_t word = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(source), __ATOMIC_ACQUIRE);
@@ -203,7 +242,7 @@ bool read_bytes(const Registration& from, std::uint64_t address, std::byte* into
 
 bool write_far_bytes(const Registration& into, std::uint64_t address, const std::byte* from,
                      std::uint64_t length_bytes) {
-  if (into.bytes == nullptr) return into.port->write(into.port->context, address, from, length_bytes) == 0;
+  if (into.bytes == nullptr) return port_did(into, into.port->write(into.port->context, address, from, length_bytes));
   std::memcpy(into.at(address), from, length_bytes);
   __atomic_thread_fence(__ATOMIC_RELEASE);
   return true;
@@ -217,10 +256,11 @@ bool run_atomic(const Registration& on, std::uint64_t address, const AtomicReque
   }
   const strait_memory_port& port = *on.port;
   if (request.swap) {
-    return port.compare_swap(port.context, address, request.width, request.compare, request.compare_mask,
-                             request.operand, request.swap_mask, &old) == 0;
+    return port_did(on, port.compare_swap(port.context, address, request.width, request.compare, request.compare_mask,
+                                          request.operand, request.swap_mask, &old));
   }
-  return port.fetch_add(port.context, address, request.width, request.operand, request.compare_mask, &old) == 0;
+  return port_did(on,
+                  port.fetch_add(port.context, address, request.width, request.operand, request.compare_mask, &old));
 }
 
 }  // namespace strait::soft::nic

@@ -20,7 +20,8 @@
 
 namespace strait::soft::nic {
 
-enum class KeyKind : std::uint8_t { registration, window_1, window_2 };
+// An alias is another key for bytes of a registration, for peers only.
+enum class KeyKind : std::uint8_t { registration, window_1, window_2, alias };
 
 // One registration, or a memory window. Everything a check needs lies in its first cache line.
 struct alignas(64) Registration {
@@ -32,10 +33,12 @@ struct alignas(64) Registration {
   std::uint64_t length_bytes = 0;
   std::byte* bytes = nullptr;  // where the engine finds it; null: through the port
   const strait_memory_port* port = nullptr;
-  std::uint32_t parent = 0;    // window: the registration it lies in; 0: it is not bound
+  std::uint32_t parent = 0;    // window, alias: the registration it lies in; 0: it is not bound
   std::uint32_t qpn : 24 = 0;  // window: the one queue pair that may use it; 0: any
   KeyKind kind : 8 = KeyKind::registration;
-  sys::Mapping mapping;  // of the imported descriptor, when there is one
+  sys::Mapping mapping;          // of the imported descriptor, when there is one
+  sys::Fd held;                  // the descriptor of memory that only the port reaches: an open one keeps the memory
+  mutable bool revoked = false;  // the port said so: the key maps nothing any more
 
   [[nodiscard]] bool covers(std::uint64_t at, std::uint64_t length) const {
     // Written so that neither side of a comparison can overflow.
@@ -86,10 +89,29 @@ class MemoryTable {
     return check_entry(entry, pd, address, length_bytes, access, fault);
   }
 
+  // Another low byte; 0: there is no such key.
+  [[nodiscard]] std::uint32_t rename(std::uint32_t key, std::uint8_t low_byte) {
+    Registration* const entry = find(key);
+    if (entry == nullptr) return 0;
+    entry->key = (key & ~0xffu) | low_byte;
+    return entry->key;
+  }
+
   // Gives the bytes another name, other rights, another domain; whatever `what` says (kRereg*). The key stays.
   [[nodiscard]] Status change(std::uint32_t key, std::uint32_t what, const strait_nic_mr_request& request,
                               const sys::Calls& calls = sys::real_calls());
 
+  // Another key for what `of` maps: `inner_address` there is `address` here. Bytes outside the registration are
+  // outside.
+  struct AliasRequest {
+    std::uint32_t of = 0;
+    std::uint32_t pd = 0;
+    std::uint32_t access = 0;
+    std::uint64_t inner_address = 0;
+    std::uint64_t address = 0;
+    std::uint64_t length_bytes = 0;
+  };
+  [[nodiscard]] Result<std::uint32_t> add_alias(const AliasRequest& request);
   // Windows: a key that maps nothing until it is bound.
   [[nodiscard]] Result<std::uint32_t> add_window(std::uint32_t pd, KeyKind kind);
   // Whatever its low byte is by now.
@@ -130,14 +152,17 @@ class MemoryTable {
   static constexpr std::uint32_t kChunk = 4096;
   [[nodiscard]] Registration& slot(std::uint32_t index) { return chunks_[index / kChunk][index % kChunk]; }
   [[nodiscard]] std::uint32_t take_key();
-  [[nodiscard]] static Status translate(Registration& made, const strait_nic_mr_request& request,
-                                        const sys::Calls& calls);
+  [[nodiscard]] Status translate(Registration& made, const strait_nic_mr_request& request, const sys::Calls& calls);
 
   std::vector<std::unique_ptr<Registration[]>> chunks_;
   std::uint32_t size_ = 1;          // index 0 stays empty: no key is 0
   std::deque<std::uint32_t> free_;  // keys that were removed
   std::size_t live_ = 0;
+  const strait_memory_port* unmappable_ = nullptr;  // whose descriptors cannot be mapped; only ever compared
 };
+
+// What a port answers when its memory was taken away for good. Requests then end as with a key that maps nothing.
+inline constexpr std::int32_t kPortRevoked = 128;  // EKEYREVOKED
 
 // The bytes of one registration that an operation touches.
 struct Piece {

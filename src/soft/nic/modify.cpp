@@ -34,6 +34,7 @@ void Engine::set_event_sink(EventSink* sink) {
 
 Status Engine::modify_qp(std::uint32_t qpn, const QpAttributes& wanted, std::uint32_t mask) {
   std::unique_lock lock(mutex_);
+  STRAIT_CHECK(there());
   QueuePair* qp = find_qp(qpn);
   if (qp == nullptr) return fail(Code::invalid, "no queue pair has the number {:#x}", qpn);
   const QpState from = qp->state;
@@ -63,6 +64,7 @@ Status Engine::modify_qp(std::uint32_t qpn, const QpAttributes& wanted, std::uin
   qp->attributes = merged;
   qp->access = merged.access;
   if (to == QpState::error) {
+    settle(*qp);
     read_doorbell(*qp);
     fail_queue(*qp);
     return {};
@@ -134,11 +136,27 @@ void Engine::update_path(QueuePair& qp) {
   path.max_reads_out = now.max_reads;
 }
 
+// Before a program stops the queue pair. What the peer has sent so far was for it as it is; and what the peer is owed
+// it gets: a NIC would have answered long ago. Libraries stop a queue pair when the connection manager says that the
+// other side left, and that message may overtake the last acknowledgement, which went through the ring.
+void Engine::settle(QueuePair& qp) {
+  // By any link to that peer: two that greeted each other at the same time have two.
+  for (std::size_t at = 0; qp.link != nullptr && at < links_.size(); ++at) {
+    Link& link = *links_[at];
+    if (link.peer != qp.link->peer) continue;
+    for (int i = 0; !link.dead && i < kPassesToDrain && receive(link) != 0; ++i) {
+    }
+  }
+  if (qp.ack_due) {
+    ack_now_.push_back(&qp);
+    flush_acks();
+  }
+  if (qp.packets) packets_->settle(qp);
+}
+
 // As if it had just been created. Completions that were written stay: taking them back is the program's affair.
 void Engine::reset_qp(QueuePair& qp) {
-  // What the peer has sent so far was for the queue pair as it is.
-  for (int i = 0; qp.link != nullptr && !qp.link->dead && i < kPassesToDrain && receive(*qp.link) != 0; ++i) {
-  }
+  settle(qp);
   detach_qp(qp);
   QueuePair fresh;
   static_cast<QueueShape&>(fresh) = qp;

@@ -15,6 +15,8 @@ constexpr int kReceivePerPass = 256;
 constexpr unsigned kIdlePasses = 256;
 constexpr unsigned kQuietPasses = 16;  // with several ports: how often one is looked at where nothing comes
 constexpr std::uint64_t kCompany = 16;
+constexpr unsigned kAckPasses = 4;
+constexpr int kFewPackets = 2;
 constexpr std::size_t kMostWaiting = 4096;
 constexpr int kBurst = 64;  // packets of one queue pair before the next has its turn
 constexpr std::size_t kQueuesPerPass = 64;
@@ -55,15 +57,18 @@ Status Packets::connect(QueuePair& qp, const PacketPath& path) {
   return {};
 }
 
-void Packets::forget(QueuePair& qp) {
-  if (!qp.packets) return;
-  // The acknowledgement it still owes is what the peer waits for. A read's response is not sent any more: its memory
-  // may be gone already.
+// The acknowledgement it still owes is what the peer waits for.
+void Packets::settle(QueuePair& qp) {
   queue_acks();
-  std::deque<PacketAnswer>& answers = qp.packets->answers;
-  std::erase_if(answers, [](const PacketAnswer& a) { return a.what == PacketAnswer::What::read; });
   (void)send_answers(qp, kBurst);
   flush();
+}
+
+void Packets::forget(QueuePair& qp) {
+  if (!qp.packets) return;
+  // A read's response is not sent any more: its memory may be gone already.
+  std::erase_if(qp.packets->answers, [](const PacketAnswer& a) { return a.what == PacketAnswer::What::read; });
+  settle(qp);
   // Processes on one address share what arrives there: the answer may have come to this one's own socket, and would be
   // lost with it if the program ends now. Whose it is gets it handed on. What comes for this queue pair is too late:
   // the memory it would land in may be gone.
@@ -103,9 +108,10 @@ int Packets::serve(QueuePair& qp) {
   if (qp.state != QpState::ready) return 0;
   const bool idle = busy_.empty();
   const std::uint64_t before = counts_.packets_sent;
-  // Answers first: a program may count on its send being complete before the reply to it arrives.
-  int sent = 0;
+  // One packet, then what is owed, then the rest: a small message and the acknowledgement behind it leave as one run,
+  // and the peer sees both at once. A program may count on its send being complete before the reply to it arrives.
   if (!ack_due_.empty()) queue_acks();
+  int sent = transmit(qp, 1);
   if (!qp.packets->answers.empty()) sent += send_answers(qp, kBurst);
   sent += transmit(qp, kBurst);
   if (has_work(qp)) list(qp);
@@ -126,14 +132,15 @@ void Packets::queue_acks() {
     queue_answer(*qp, ack);
   }
   ack_due_.clear();
+  ack_age_ = 0;
 }
 
 int Packets::pass() {
   // Nobody to receive for: strangers are counted now and then.
   ++idle_passes_;
   if (connected_ == 0 && idle_passes_ % kIdlePasses != 0) return 0;
-  // Those of the pass before: between the two the program may have posted, and both leave in one system call.
-  queue_acks();
+  // Not at once: until then the program may post, and both leave in one system call. A stream is not kept waiting.
+  if (!ack_due_.empty() && (++ack_age_ >= kAckPasses || received_last_ > kFewPackets)) queue_acks();
   int done = 0;
   for (OwnPort& own : ports_) {
     if (own.quiet && ports_.size() > 1 && idle_passes_ % kQuietPasses != 0) continue;
@@ -141,6 +148,7 @@ int Packets::pass() {
     own.quiet = got == 0 && (own.quiet || idle_passes_ % kIdlePasses == 0);
     done += got;
   }
+  received_last_ = done;
   if (!held_.empty()) release_held();
   // Everybody in turn, so that one long message does not keep the others waiting.
   const std::size_t turns = std::min(busy_.size(), kQueuesPerPass);

@@ -28,6 +28,10 @@
 
 namespace strait::soft::nic {
 
+[[nodiscard]] inline std::uint32_t packets_of(std::uint32_t bytes, std::uint32_t pmtu) {
+  return bytes == 0 ? 1 : (bytes - 1) / pmtu + 1;
+}
+
 class Engine;
 struct QueuePair;
 struct Sent;
@@ -165,6 +169,7 @@ class Packets final : public roce::Sink {
   [[nodiscard]] Status capture_to(const std::string& file);
 
   [[nodiscard]] Status connect(QueuePair& qp, const PacketPath& path);
+  void settle(QueuePair& qp);
   void forget(QueuePair& qp);
   // Before the first packet that asks for something.
   static void begin_sending(QueuePair& qp, std::uint32_t psn);
@@ -213,8 +218,15 @@ class Packets final : public roce::Sink {
   }
   // Leaves as it is, or as the plan of faults has it.
   void close_packet(QueuePair& qp, std::byte* packet, std::size_t bytes);
-  void commit(QueuePair& qp, std::byte* packet, std::size_t bytes, Fault fault);
-  void hold(QueuePair& qp, const std::byte* packet, std::size_t bytes, Fault fault);
+  struct Leaving {
+    std::uint64_t flow;  // whose packets the plan counts together, and which of them this is
+    std::uint64_t roll;
+    std::uint16_t source_port;
+    std::uint32_t qpn;  // who sends it
+  };
+  void leave(const Leaving& what, std::byte* packet, std::size_t bytes);
+  void commit(const Leaving& what, std::byte* packet, std::size_t bytes, Fault fault);
+  void hold(const Leaving& what, const std::byte* packet, std::size_t bytes, Fault fault);
   void release_held();
   void record_arrival(const roce::Arrival& arrival);
   [[nodiscard]] bool is_down() const;
@@ -259,6 +271,7 @@ class Packets final : public roce::Sink {
   void not_ready(QueuePair& qp, std::uint32_t psn);
   void owe_ack(QueuePair& qp);
   void queue_answer(QueuePair& qp, const PacketAnswer& answer);
+  void queue_again(QueuePair& qp, const PacketAnswer& answer);
   void remember(QueuePair& qp, const PacketAnswer& answer);
   int send_answers(QueuePair& qp, int budget);
   [[nodiscard]] bool send_answer(QueuePair& qp, PacketAnswer& answer);
@@ -274,6 +287,8 @@ class Packets final : public roce::Sink {
   std::vector<QueuePair*> busy_;
   std::size_t next_busy_ = 0;
   std::vector<QueuePair*> ack_due_;
+  unsigned ack_age_ = 0;                    // passes since the first of them came due
+  int received_last_ = 0;                   // packets of the pass before
   const roce::Arrival* arrival_ = nullptr;  // while on_packet runs
   bool unflushed_ = false;
   std::uint64_t unflushed_packets_ = 0;  // by posts alone
@@ -293,6 +308,7 @@ class Packets final : public roce::Sink {
   };
   std::vector<Held> held_;
   std::uint32_t gsi_psn_ = 0;
+  std::uint64_t gsi_rolls_ = 0;
   PacketCounts counts_;
 };
 

@@ -83,7 +83,7 @@ bool Packets::send_datagram(QueuePair& qp, const SendWork& work, std::uint32_t p
   headers.pad = r::pad_of(n);
   std::size_t bytes = roce::write_headers(headers, out);
   if (!engine_.gather(qp, work, 0, out + bytes, n)) {
-    fail_at(qp, psn, m::Syndrome::local_access, 0);
+    fail_at(qp, psn, engine_.unreadable(work), 0);
     return true;
   }
   bytes += n;
@@ -102,8 +102,8 @@ void Packets::on_datagram(QueuePair& qp, const roce::Packet& packet) {
   if (fault) return engine_.fail_receive(qp, fault.syndrome);
   if (receive.total_bytes < kHeaderBytes + n) return engine_.fail_receive(qp, m::Syndrome::local_length);
   const HeaderArea area = header_area(*arrival_);
-  if (!engine_.scatter(qp, receive, 0, area.data(), kHeaderBytes) ||
-      !engine_.scatter(qp, receive, kHeaderBytes, packet.payload.data(), n))
+  if (!engine_.scatter(qp, receive, 0, area.data(), kHeaderBytes, false) ||
+      !engine_.scatter(qp, receive, kHeaderBytes, packet.payload.data(), n, false))
     return engine_.fail_receive(qp, m::Syndrome::local_protection);
   engine_.counts_.bytes_landed += n;
   Completion completion;
@@ -112,7 +112,7 @@ void Packets::on_datagram(QueuePair& qp, const roce::Packet& packet) {
   completion.byte_count = kHeaderBytes + n;
   completion.imm_raw = packet.imm_raw;
   completion.source_qpn = packet.src_qpn;
-  completion.has_grh = true;
+  completion.header = arrival_->flow.source.is_v4() ? DatagramHeader::ipv4 : DatagramHeader::ipv6;
   completion.solicited = packet.solicited;
   engine_.write_receive_completion(qp, completion);
 }

@@ -75,14 +75,7 @@ Status Packets::send_gsi(std::uint8_t from, const roce::IpAddress& to, std::uint
   std::memcpy(out + bytes, payload.data(), payload.size());
   std::memset(out + bytes + payload.size(), 0, headers.pad);
   bytes += payload.size() + headers.pad + r::kIcrcBytes;
-  ++counts_.packets_sent;
-  port(from).commit(bytes);
-  unflushed_ = ports_[from].unflushed = true;
-  if (capture_) {
-    const roce::Flow flow{port(from).address(), to, port(from).leaves_from(kSourcePort)};
-    (void)capture_->write(flow, sys::wall_ns(), {out, bytes}, fmt::format("{} queue pair 1", engine_.config_.name),
-                          true);
-  }
+  leave({kGsiQpn, gsi_rolls_++, kSourcePort, kGsiQpn}, out, bytes);
   flush();
   return {};
 }

@@ -29,10 +29,6 @@ bool is_write(m::Opcode opcode) {
   return opcode == m::Opcode::rdma_write || opcode == m::Opcode::rdma_write_imm;
 }
 
-std::uint32_t packets_of(std::uint32_t bytes, std::uint32_t pmtu) {
-  return bytes == 0 ? 1 : (bytes - 1) / pmtu + 1;
-}
-
 // The opcode of one packet of a send or write, counted from its transport's first.
 r::Opcode payload_opcode(const SendWork& work, r::Transport transport, bool first, bool last) {
   const bool imm = work.opcode == m::Opcode::send_imm || work.opcode == m::Opcode::rdma_write_imm;
@@ -102,6 +98,7 @@ bool Packets::start_next(QueuePair& qp) {
   PacketState& s = *qp.packets;
   if (qp.state != QpState::ready || qp.stopped || qp.next == qp.producer || qp.seq_next - qp.seq_done >= qp.sent.size())
     return false;
+  if (engine_.leaves_now()) return false;
   SendWork& work = s.work;
   s.work_seq = ~std::uint64_t{0};
   const bool datagram = s.path.transport == r::Transport::ud;
@@ -160,6 +157,7 @@ bool Packets::start_next(QueuePair& qp) {
   qp.next += work.blocks;
   ++qp.seq_next;
   ++engine_.counts_.work_requests;
+  ++engine_.begun_;
   if (local) engine_.advance(qp);
   return true;
 }
@@ -232,7 +230,7 @@ bool Packets::send_one(QueuePair& qp) {
   std::size_t bytes = roce::write_headers(headers, out);
   if (n != 0) {
     if (!engine_.gather(qp, work, offset, out + bytes, n)) {
-      fail_at(qp, range.first, m::Syndrome::local_access, 0);
+      fail_at(qp, range.first, engine_.unreadable(work), 0);
       return true;
     }
     bytes += n;

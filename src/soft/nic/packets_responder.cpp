@@ -13,6 +13,12 @@ namespace r = wire::roce;
 
 namespace {
 
+// No such key any more, or its port could not do it.
+std::uint8_t refusal_of(const Registration* registration) {
+  return registration == nullptr || registration->revoked ? r::kSyndromeNakRemoteAccess
+                                                          : r::kSyndromeNakRemoteOperation;
+}
+
 bool needs_receive(const r::Shape& shape) {
   if (shape.kind == r::Kind::send) return shape.starts_message();
   return shape.kind == r::Kind::write && shape.ends_message() && shape.has_imm;
@@ -30,10 +36,6 @@ std::uint32_t access_for(r::Kind kind) {
 // Answers that wait for the port. A read or atomic has a place for itself and some duplicates.
 bool too_many_answers(const PacketState& s) {
   return s.answers.size() >= 64 + 4 * s.replays.size();
-}
-
-std::uint32_t packets_of(std::uint32_t bytes, std::uint32_t pmtu) {
-  return bytes == 0 ? 1 : (bytes - 1) / pmtu + 1;
 }
 
 // The bytes that are asked for again have not left yet and will leave anyway. Without this a small packet that comes
@@ -205,14 +207,15 @@ bool Packets::land(QueuePair& qp, const roce::Packet& packet) {
   const bool reliable = s.path.reliable();
   const std::byte* from = packet.payload.data();
   if (n == 0) return true;  // nothing is touched, so nothing is looked at
+  const bool more = reliable && !r::shape_of(packet.opcode).ends_message();
   engine_.counts_.bytes_landed += n;
   if (write) {
     // The whole range at the first packet, as the rules say, and again at each: a key that is revoked half-way ends it.
     KeyFault why = KeyFault::none;
     Registration* const into = engine_.check_remote(qp, s.rkey, s.va, s.length, STRAIT_NIC_REMOTE_WRITE, why);
     const Registration* const place = reliable ? engine_.stage(qp, into, s.va, s.length) : into;
-    if (place != nullptr && write_bytes(*place, s.va + s.landed, from, n)) return true;
-    const std::uint8_t syndrome = into == nullptr ? r::kSyndromeNakRemoteAccess : r::kSyndromeNakRemoteOperation;
+    if (place != nullptr && engine_.put_bytes(qp, *place, s.va + s.landed, from, n, s.landed == 0, more)) return true;
+    const std::uint8_t syndrome = refusal_of(into);
     if (reliable) {
       refuse(qp, packet.psn, syndrome, m::Syndrome::none);
     } else {
@@ -221,7 +224,7 @@ bool Packets::land(QueuePair& qp, const roce::Packet& packet) {
     }
     return false;
   }
-  if (engine_.scatter(qp, *qp.arriving_into, s.landed, from, n)) return true;
+  if (engine_.scatter(qp, *qp.arriving_into, s.landed, from, n, more)) return true;
   if (reliable) {
     refuse(qp, packet.psn, r::kSyndromeNakRemoteOperation, m::Syndrome::local_protection);
   } else {
@@ -288,7 +291,7 @@ void Packets::on_atomic(QueuePair& qp, const roce::Packet& packet) {
   answer.what = PacketAnswer::What::atomic;
   engine_.open_guards(packet.va, 8);
   if (!run_atomic(*on, packet.va, request, answer.original))
-    return refuse(qp, packet.psn, r::kSyndromeNakRemoteOperation, m::Syndrome::none);
+    return refuse(qp, packet.psn, refusal_of(on), m::Syndrome::none);
   ++engine_.counts_.atomics;
   s.epsn = r::psn_add(s.epsn, 1);
   s.msn = (s.msn + 1) & r::kPsnMask;
@@ -341,7 +344,7 @@ void Packets::on_duplicate(QueuePair& qp, const roce::Packet& packet) {
     } else {
       ++counts_.atomics_replayed;
     }
-    queue_answer(qp, again);
+    queue_again(qp, again);
     return;
   }
   drop(roce::Drop::stale_psn);
@@ -390,6 +393,16 @@ void Packets::queue_answer(QueuePair& qp, const PacketAnswer& answer) {
   } else {
     s.answers.push_back(answer);
   }
+  list(qp);
+}
+
+// Before the answers to what came after it. The peer takes them in order only: all it would be sent until this one has
+// its turn would be thrown away there, and be asked for once more.
+void Packets::queue_again(QueuePair& qp, const PacketAnswer& answer) {
+  PacketState& s = *qp.packets;
+  const auto later = std::find_if(s.answers.begin(), s.answers.end(),
+                                  [&](const PacketAnswer& a) { return r::psn_diff(a.psn, answer.psn) > 0; });
+  s.answers.insert(later, answer);
   list(qp);
 }
 
@@ -446,11 +459,13 @@ bool Packets::send_response(QueuePair& qp, PacketAnswer& answer) {
   headers.pad = r::pad_of(n);
   std::size_t bytes = roce::write_headers(headers, out);
   engine_.open_guards(answer.va + answer.offset, n);
-  if (n != 0 && (from == nullptr || !read_bytes(*from, answer.va + answer.offset, out + bytes, n))) {
+  const std::uint64_t tag = std::uint64_t{answer.msn} << 32 | answer.psn;
+  if (n != 0 && (from == nullptr || !engine_.get_bytes(qp, *from, tag, answer.va + answer.offset, out + bytes, n,
+                                                       answer.offset, answer.length - answer.offset))) {
     answer = PacketAnswer{};
     answer.psn = psn;
     answer.msn = s.msn;
-    answer.syndrome = from == nullptr ? r::kSyndromeNakRemoteAccess : r::kSyndromeNakRemoteOperation;
+    answer.syndrome = refusal_of(from);
     ++engine_.counts_.naks_sent;
     if (!send_answer(qp, answer)) return false;
     s.answers.resize(1);  // this one: nothing is answered after it

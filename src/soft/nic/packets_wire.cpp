@@ -32,53 +32,57 @@ std::byte* Packets::open_packet(std::uint8_t from, const roce::IpAddress& to, st
 }
 
 void Packets::close_packet(QueuePair& qp, std::byte* packet, std::size_t bytes) {
+  const std::uint64_t n = engine_.faults() != nullptr ? qp.message_rolls++ : 0;
+  leave({qp.flow(), n, qp.packets->source_port, qp.qpn}, packet, bytes);
+}
+
+void Packets::leave(const Leaving& what, std::byte* packet, std::size_t bytes) {
   ++counts_.packets_sent;
   const FaultPlan* const plan = engine_.faults();
   if (plan == nullptr) [[likely]]
-    return commit(qp, packet, bytes, Fault::none);
-  const std::uint64_t n = qp.message_rolls++;
-  const Fault fault = is_down() ? Fault::drop : plan->on_message(qp.flow(), n);
+    return commit(what, packet, bytes, Fault::none);
+  const Fault fault = is_down() ? Fault::drop : plan->on_message(what.flow, what.roll);
   if (fault != Fault::none) ++engine_.counts_.faults_injected;
   switch (fault) {
     case Fault::drop: drop(roce::Drop::injected); break;
     case Fault::duplicate: {
       const std::vector<std::byte> copy(packet, packet + bytes);
-      commit(qp, packet, bytes, fault);
-      std::byte* const again = port(going_from_).begin(going_to_, qp.packets->source_port, bytes);
+      commit(what, packet, bytes, fault);
+      std::byte* const again = port(going_from_).begin(going_to_, what.source_port, bytes);
       if (again == nullptr) break;
       std::memcpy(again, copy.data(), bytes);
-      commit(qp, again, bytes, fault);
+      commit(what, again, bytes, fault);
       break;
     }
     case Fault::reorder:
-    case Fault::delay: hold(qp, packet, bytes, fault); break;
-    default: commit(qp, packet, bytes, fault); break;
+    case Fault::delay: hold(what, packet, bytes, fault); break;
+    default: commit(what, packet, bytes, fault); break;
   }
   if (!held_.empty()) release_held();
 }
 
-void Packets::commit(QueuePair& qp, std::byte* packet, std::size_t bytes, Fault fault) {
+void Packets::commit(const Leaving& what, std::byte* packet, std::size_t bytes, Fault fault) {
   port(going_from_).commit(bytes);
   unflushed_ = ports_[going_from_].unflushed = true;
   if (fault == Fault::corrupt) {
     // Behind the seal: one bit, anywhere.
-    const std::uint64_t at = engine_.faults()->damaged_bit(qp.flow(), qp.message_rolls, bytes * 8);
+    const std::uint64_t at = engine_.faults()->damaged_bit(what.flow, what.roll, bytes * 8);
     packet[at / 8] ^= std::byte{1} << (at % 8);
   }
   if (!capture_) return;
-  std::string comment = fmt::format("{} queue pair {:#x}", engine_.config_.name, qp.qpn);
+  std::string comment = fmt::format("{} queue pair {:#x}", engine_.config_.name, what.qpn);
   if (about_wqe_ != kNoWqe) comment += fmt::format(", WQE {}", about_wqe_ & 0xffff);
   if (fault != Fault::none) comment += fmt::format(", fault: {}", fault_name(fault));
   const roce::Port& from = port(going_from_);
-  const roce::Flow flow{from.address(), going_to_, from.leaves_from(qp.packets->source_port)};
+  const roce::Flow flow{from.address(), going_to_, from.leaves_from(what.source_port)};
   (void)capture_->write(flow, sys::wall_ns(), {packet, bytes}, comment, true);
 }
 
-void Packets::hold(QueuePair& qp, const std::byte* packet, std::size_t bytes, Fault fault) {
+void Packets::hold(const Leaving& what, const std::byte* packet, std::size_t bytes, Fault fault) {
   const FaultPlan& plan = *engine_.faults();
-  const std::uint64_t behind = counts_.packets_sent + plan.overtaken_by(qp.flow(), qp.message_rolls);
+  const std::uint64_t behind = counts_.packets_sent + plan.overtaken_by(what.flow, what.roll);
   held_.push_back({sys::now_ns() + plan.late_by_ns(fault), fault == Fault::reorder ? behind : UINT64_MAX, going_from_,
-                   going_to_, qp.packets->source_port, std::vector<std::byte>(packet, packet + bytes)});
+                   going_to_, what.source_port, std::vector<std::byte>(packet, packet + bytes)});
 }
 
 void Packets::release_held() {

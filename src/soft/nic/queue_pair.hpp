@@ -18,6 +18,7 @@
 #include "soft/nic/decode.hpp"
 #include "soft/nic/link.hpp"
 #include "soft/nic/packets.hpp"
+#include "soft/nic/port_pieces.hpp"
 #include "soft/nic/shared_receive.hpp"
 #include "soft/nic/verbs.hpp"
 
@@ -47,6 +48,7 @@ inline constexpr std::uint8_t kVendorMalformed = 0x90;
 inline constexpr std::uint8_t kVendorPeerLost = 0xa0;
 inline constexpr std::uint8_t kVendorNoAnswer = 0xa1;
 inline constexpr std::uint8_t kVendorCopyFailed = 0xa2;
+inline constexpr std::uint8_t kVendorDeviceGone = 0xa3;
 
 // A payload that arrives in several messages.
 struct Arriving {
@@ -61,6 +63,7 @@ struct Arriving {
   std::uint32_t imm_raw = 0;
 };
 
+inline constexpr std::size_t kLine = 64;       // of cache: payloads land and are looked at in these
 inline constexpr std::int64_t kResendNow = 1;  // a time long past
 
 // Strict: a payload that has arrived and must not be seen yet.
@@ -111,6 +114,8 @@ struct QueuePair : QueueShape {
   std::int64_t answer_limit_ns = 0;  // 0: none
   std::uint32_t rnr_retries = 7;
   std::int64_t rnr_wait_ns = 0;
+
+  std::unique_ptr<PortPieces> port;  // once it has touched memory behind one
 
   // Requester
   std::uint64_t producer = 0;
@@ -201,6 +206,7 @@ struct QueuePair : QueueShape {
 
 // The work request at block `index`, in the format of this queue pair's transport.
 [[nodiscard]] inline DecodeFault decode_work(const QueuePair& qp, std::uint64_t index, SendWork& out) {
+  out.index = index;
   const auto available = static_cast<std::uint32_t>(qp.producer - index);
   if (qp.packets) {
     using wire::roce::Transport;

@@ -28,6 +28,14 @@ std::uint8_t payload_flags(const SendWork& work) {
   return flags;
 }
 
+// What a peer may say went wrong. Anything else is nothing that an owner answers, and would pass for success or worse.
+m::Syndrome said_by_peer(std::uint32_t word) {
+  for (const m::Syndrome known : {m::Syndrome::remote_invalid_request, m::Syndrome::remote_access}) {
+    if (word == static_cast<std::uint32_t>(known)) return known;
+  }
+  return m::Syndrome::remote_operation;
+}
+
 }  // namespace
 
 int Engine::service_queue(QueuePair& qp) {
@@ -37,12 +45,14 @@ int Engine::service_queue(QueuePair& qp) {
   }
   if (qp.state != QpState::ready || qp.link == nullptr || qp.stopped || qp.resume_at_ns != 0) return 0;
   if (qp.link->dead) {
-    fail_oldest(qp, m::Syndrome::transport_retry_exceeded, kVendorPeerLost);
-    return 1;
+    nobody_answers(qp);
+    return qp.state == QpState::ready ? 0 : 1;
   }
   int started = 0;
   SendWork work;
   while (qp.next != qp.producer && qp.seq_next - qp.seq_done < qp.sent.size()) {
+    const bool resumed = qp.streaming;
+    if (!resumed && leaves_now()) break;
     DecodeFault fault = decode_work(qp, qp.next, work);
     if (!fault) {
       if (work.fence && qp.answers_awaited != 0) {
@@ -51,6 +61,7 @@ int Engine::service_queue(QueuePair& qp) {
       }
       const Sending result =
           !qp.streaming && fails_on_purpose(qp, fault) ? Sending::fault : start_work(qp, work, fault);
+      if (!resumed && (result == Sending::sent || qp.streaming)) ++begun_;
       if (result == Sending::blocked) {
         blocked_ = true;
         break;
@@ -124,6 +135,7 @@ bool Engine::gather(QueuePair& qp, const SendWork& work, std::uint32_t skip, std
     std::memcpy(into, qp.sq.at(work.pieces[0].address), 8);
     return true;
   }
+  if (skip == 0 && qp.port) qp.port->sent.forget();
   for (std::uint32_t i = 0; i < work.n_pieces && length != 0; ++i) {
     const LocalPiece& piece = work.pieces[i];
     if (skip >= piece.length_bytes) {
@@ -133,7 +145,9 @@ bool Engine::gather(QueuePair& qp, const SendWork& work, std::uint32_t skip, std
     const std::uint32_t n = std::min(length, piece.length_bytes - skip);
     if (piece.in_ring) {
       qp.sq.read(piece.address + skip, into, n);
-    } else if (!read_bytes(*memory_.find(piece.lkey), piece.address + skip, into, n)) {
+    } else if (const Registration& from = *memory_.find(piece.lkey); from.bytes != nullptr) {
+      (void)read_bytes(from, piece.address + skip, into, n);
+    } else if (!port_of(qp).sent.read(from, work.index, piece.address + skip, into, n, piece.length_bytes - skip)) {
       return false;
     }
     into += n;
@@ -141,6 +155,14 @@ bool Engine::gather(QueuePair& qp, const SendWork& work, std::uint32_t skip, std
     skip = 0;
   }
   return length == 0;
+}
+
+m::Syndrome Engine::unreadable(const SendWork& work) {
+  for (std::uint32_t i = 0; i < work.n_pieces; ++i) {
+    const Registration* const piece = memory_.find(work.pieces[i].lkey);
+    if (piece != nullptr && piece->revoked) return m::Syndrome::local_protection;
+  }
+  return m::Syndrome::local_access;
 }
 
 void Engine::write_address_list(QueuePair& qp, const SendWork& work, Slot& header) {
@@ -220,7 +242,7 @@ Engine::Sending Engine::send_payload_request(QueuePair& qp, const SendWork& work
     if (!writer.has_room(1)) return Sending::blocked;
     Slot& header = start_header(0);
     if (!gather(qp, work, 0, header.data, total))
-      return fault = {m::Syndrome::local_access, "a memory port refused a read", 0}, Sending::fault;
+      return fault = {unreadable(work), "a memory port refused a read", 0}, Sending::fault;
     publish(*qp.link, &qp, 1);
     ++counts_.messages_sent;
     return Sending::sent;
@@ -256,7 +278,7 @@ Engine::Sending Engine::send_payload_request(QueuePair& qp, const SendWork& work
     bool copied = gather(qp, work, qp.streamed_bytes, to, first);
     if (copied && first < n)
       copied = gather(qp, work, qp.streamed_bytes + first, writer.payload(first, contiguous), n - first);
-    if (!copied) return fault = {m::Syndrome::local_access, "a memory port refused a read", 0}, Sending::fault;
+    if (!copied) return fault = {unreadable(work), "a memory port refused a read", 0}, Sending::fault;
     publish(*qp.link, &qp, slots);
     ++counts_.messages_sent;
     qp.streaming = true;
@@ -380,6 +402,7 @@ void Engine::complete(QueuePair& qp, const Sent& sent, m::Syndrome syndrome) {
   completion.byte_count = sent.bytes;
   completion.syndrome = syndrome;
   completion.vendor_syndrome = syndrome == m::Syndrome::none ? std::uint8_t{0} : sent.vendor;
+  if (gone_) completion.vendor_syndrome = kVendorDeviceGone;
   post_completion(*qp.send_cq, completion);
 }
 
@@ -407,12 +430,11 @@ void Engine::on_answer(QueuePair& qp, const Slot& message, Link& link) {
       break;
     }
     case Kind::nak:
-      fail_message(qp, message.msn, static_cast<m::Syndrome>(message.length),
-                   static_cast<std::uint8_t>(message.imm_raw));
+      fail_message(qp, message.msn, said_by_peer(message.length), static_cast<std::uint8_t>(message.imm_raw));
       break;
     case Kind::rnr: on_rnr(qp, message); break;
     case Kind::again: on_again(qp, message); break;
-    case Kind::no_queue: fail_oldest(qp, m::Syndrome::transport_retry_exceeded, kVendorPeerLost); break;
+    case Kind::no_queue: nobody_answers(qp); break;
     default: break;
   }
 }
@@ -474,6 +496,8 @@ bool Engine::land_answer(QueuePair& qp, const Sent& sent, std::uint32_t offset, 
                          std::uint32_t length) {
   SendWork work;
   if (decode_work(qp, sent.index, work)) return false;
+  if (offset == 0 && qp.port) qp.port->returned.forget();
+  const bool more = offset + length < sent.bytes;
   for (std::uint32_t i = 0; i < work.n_pieces && length != 0; ++i) {
     const LocalPiece& piece = work.pieces[i];
     if (offset >= piece.length_bytes) {
@@ -483,7 +507,13 @@ bool Engine::land_answer(QueuePair& qp, const Sent& sent, std::uint32_t offset, 
     const std::uint32_t n = std::min(length, piece.length_bytes - offset);
     KeyFault why = KeyFault::none;
     const Registration* into = memory_.check(piece.lkey, qp.pd, piece.address + offset, n, STRAIT_NIC_LOCAL_WRITE, why);
-    if (into == nullptr || !write_bytes(*into, piece.address + offset, from, n)) return false;
+    if (into == nullptr) return false;
+    const bool written =
+        into->bytes != nullptr
+            ? write_bytes(*into, piece.address + offset, from, n) &&
+                  (more || n < length || !qp.port || qp.port->returned.finish(memory_))
+            : port_of(qp).returned.write(memory_, *into, piece.address + offset, from, n, more || n < length);
+    if (!written) return false;
     from += n;
     length -= n;
     offset = 0;

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The resend timer of packets: it learns how long a peer takes.
-#include "soft/nic/testing.hpp"
+#include "soft/nic/rules_testing.hpp"
 
-namespace strait::soft::nic {
-
-struct EngineTestPeer {
-  static std::uint64_t resent(Engine& engine) { return engine.packets_->counts().packets_resent; }
-};
-
-namespace testing {
+namespace strait::soft::nic::testing {
 namespace {
 
 // One write to a peer that does nothing for a while. How many packets were sent again?
@@ -56,5 +50,4 @@ TEST(Resend, WhatIsLostIsSentAgainSoon) {
 }
 
 }  // namespace
-}  // namespace testing
-}  // namespace strait::soft::nic
+}  // namespace strait::soft::nic::testing

@@ -15,11 +15,16 @@ namespace m = wire::mlx5;
 
 namespace {
 
+// What a peer is told when a port refused its access.
+m::Syndrome port_fault(const Registration& registration) {
+  return registration.revoked ? m::Syndrome::remote_access : m::Syndrome::remote_operation;
+}
+
 constexpr std::size_t kMaxAnswers = 1u << 16;  // more than any peer that keeps to its ring can have outstanding
 constexpr int kMessagesPerPass = 128;
 constexpr std::uint64_t kNotYetWaitNs = 200'000;
 constexpr std::uint64_t kBytesPerPass = 1 << 20;  // large copies take long: acknowledgements go out between them
-constexpr std::size_t kBounceBytes = 256 * 1024;
+constexpr std::size_t kBounceBytes = kPortPieceBytes;
 
 std::uint8_t vendor_of(KeyFault fault) {
   return static_cast<std::uint8_t>(kVendorKey + static_cast<int>(fault));
@@ -99,6 +104,11 @@ int Engine::receive(Link& link) {
     if (!link.lossy || undamaged(link, message)) on_message(link, message);
     link.reader.consume(message.slots);
     ++handled;
+    if (link.flooded) [[unlikely]] {
+      ++counts_.garbage;
+      lose_link(link);
+      return handled;
+    }
   }
   if (handled != 0) {
     link.reader.publish_progress();
@@ -290,23 +300,26 @@ bool Engine::land(QueuePair& qp, Link& link, const Slot& message, Registration* 
   const std::byte* from = in_slot ? message.data : link.reader.payload(0, contiguous);
   const auto first = static_cast<std::uint32_t>(std::min<std::uint64_t>(length, contiguous));
   if (into != nullptr) {
-    bool landed = write_bytes(*into, message.raddr + offset, from, first);
+    const bool more = offset + length < message.length;
+    bool landed = put_bytes(qp, *into, message.raddr + offset, from, first, offset == 0, more || first < length);
     if (landed && first < length) {
-      landed =
-          write_bytes(*into, message.raddr + offset + first, link.reader.payload(first, contiguous), length - first);
+      landed = put_bytes(qp, *into, message.raddr + offset + first, link.reader.payload(first, contiguous),
+                         length - first, false, more);
     }
-    if (!landed) refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::none);
+    if (!landed) refuse(qp, link, message.msn, port_fault(*into), m::Syndrome::none);
     return landed;
   }
-  bool landed = scatter(qp, *receive, offset, from, first);
+  const bool more = offset + length < message.length;
+  bool landed = scatter(qp, *receive, offset, from, first, more || first < length);
   if (landed && first < length)
-    landed = scatter(qp, *receive, offset + first, link.reader.payload(first, contiguous), length - first);
+    landed = scatter(qp, *receive, offset + first, link.reader.payload(first, contiguous), length - first, more);
   if (!landed) refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::local_protection);
   return landed;
 }
 
 bool Engine::scatter(QueuePair& qp, const ReceiveWork& receive, std::uint32_t skip, const std::byte* from,
-                     std::uint32_t length) {
+                     std::uint32_t length, bool more) {
+  if (skip == 0 && qp.port) qp.port->landing.forget();
   for (std::uint32_t i = 0; i < receive.n_pieces && length != 0; ++i) {
     const LocalPiece& piece = receive.pieces[i];
     if (skip >= piece.length_bytes) {
@@ -318,7 +331,8 @@ bool Engine::scatter(QueuePair& qp, const ReceiveWork& receive, std::uint32_t sk
     const Registration* place =
         memory_.check(piece.lkey, qp.receive_pd(), piece.address + skip, n, STRAIT_NIC_LOCAL_WRITE, why);
     if (place == nullptr && strict_) strict_->key_unknown(piece.lkey, qp.qpn, qp.receives_taken);
-    if (place == nullptr || !write_bytes(*place, piece.address + skip, from, n)) return false;
+    if (place == nullptr || !put_bytes(qp, *place, piece.address + skip, from, n, false, more || n < length))
+      return false;
     from += n;
     length -= n;
     skip = 0;
@@ -373,7 +387,8 @@ bool Engine::land_cross(QueuePair& qp, Link& link, const Slot& message, Registra
   }
   if (!moved) {
     // The requester's list was wrong, or it unmapped its memory: its own fault, and nothing here is damaged.
-    refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::none, kVendorCopyFailed);
+    refuse(qp, link, message.msn, into != nullptr ? port_fault(*into) : m::Syndrome::remote_operation,
+           m::Syndrome::none, kVendorCopyFailed);
     return false;
   }
   __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -539,7 +554,7 @@ void Engine::on_atomic(QueuePair& qp, Link& link, const Slot& message) {
   std::uint64_t old = 0;
   open_guards(message.raddr, width);
   if (!run_atomic(*on, message.raddr, request, old)) {
-    refuse(qp, link, message.msn, m::Syndrome::remote_operation, m::Syndrome::none);
+    refuse(qp, link, message.msn, port_fault(*on), m::Syndrome::none);
     return;
   }
   ++counts_.atomics;
@@ -588,6 +603,7 @@ void Engine::fail_receive(QueuePair& qp, m::Syndrome syndrome) {
   Completion completion;
   completion.opcode = m::CqeOpcode::responder_error;
   completion.syndrome = syndrome;
+  if (gone_) completion.vendor_syndrome = kVendorDeviceGone;
   write_receive_completion(qp, completion);
 }
 
@@ -598,8 +614,7 @@ void Engine::answer(Link& link, const PendingAnswer& reply) {
     return;
   }
   if (link.answers.size() >= kMaxAnswers) {
-    ++counts_.garbage;
-    link.dead = true;
+    link.flooded = true;  // given up by receive(): not here, in the middle of a message
     return;
   }
   link.answers.push_back(mine);
@@ -648,21 +663,23 @@ bool Engine::try_answer(Link& link, PendingAnswer& reply) {
     } else if (n != 0) {
       bool copied = true;
       open_guards(told.raddr + reply.sent_bytes, n);
+      const auto take = [&](std::uint32_t at, std::byte* into, std::uint64_t bytes) {
+        const std::uint64_t tag = std::uint64_t{told.msn} << 32 | reply.base;
+        return get_bytes(*qp, *from, tag, told.raddr + at, into, bytes, at, told.length - at);
+      };
       if (in_slot) {
-        copied = read_bytes(*from, told.raddr + reply.sent_bytes, header.data, n);
+        copied = take(reply.sent_bytes, header.data, n);
       } else {
         std::uint64_t contiguous = 0;
         std::byte* to = link.writer.payload(0, contiguous);
-        const std::uint64_t first = std::min<std::uint64_t>(n, contiguous);
-        copied = read_bytes(*from, told.raddr + reply.sent_bytes, to, first);
-        if (copied && first < n) {
-          copied = read_bytes(*from, told.raddr + reply.sent_bytes + first,
-                              link.writer.payload(static_cast<std::uint32_t>(first), contiguous), n - first);
-        }
+        const auto first = static_cast<std::uint32_t>(std::min<std::uint64_t>(n, contiguous));
+        copied = take(reply.sent_bytes, to, first);
+        if (copied && first < n)
+          copied = take(reply.sent_bytes + first, link.writer.payload(first, contiguous), n - first);
       }
       if (!copied) {
         header.kind = static_cast<std::uint8_t>(Kind::nak);
-        header.length = static_cast<std::uint32_t>(m::Syndrome::remote_operation);
+        header.length = static_cast<std::uint32_t>(port_fault(*from));
         reply.sent_bytes = told.length - n;
       }
     }

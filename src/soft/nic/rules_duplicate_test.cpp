@@ -5,8 +5,6 @@
 namespace strait::soft::nic::testing {
 namespace {
 
-constexpr std::uint32_t kPmtu = 256;
-
 class RuleDuplicate : public ::testing::Test {
  protected:
   [[nodiscard]] Pkt write(std::uint32_t step, unsigned seed) const {
@@ -186,6 +184,28 @@ TEST_F(RuleDuplicate, ImpatienceIsNotMultiplied) {
   for (int i = 0; i < 20; ++i) live.inject(rest);
   live.drive(20);
   EXPECT_EQ(live.sent().size(), 200u);
+}
+
+// The peer takes responses in order only: what is sent before the one that it misses is sent in vain.
+TEST_F(RuleDuplicate, IsAnsweredBeforeWhatCameAfterIt) {
+  std::vector<std::byte> large(200 * kPmtu);
+  const std::uint32_t large_key = live.reg(large.data(), large.size());
+  Pkt ask{.opcode = read_request,
+          .psn = live.at(0),
+          .va = address_of(large.data()),
+          .rkey = large_key,
+          .length = 200 * kPmtu};
+  Pkt after = ask;
+  after.psn = live.at(200);
+  live.inject(ask);
+  live.drive(20);
+  EXPECT_EQ(live.sent().size(), 200u);
+  live.inject(after);
+  live.inject(ask);
+  live.drive(20);
+  const auto sent = live.sent();
+  ASSERT_EQ(sent.size(), 400u);
+  for (std::uint32_t i = 0; i < 400; ++i) ASSERT_EQ(sent[i].psn, live.at(i));
 }
 
 TEST_F(RuleDuplicate, WhoAsksForMoreThanAgreedIsNotRemembered) {

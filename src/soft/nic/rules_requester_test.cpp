@@ -5,8 +5,6 @@
 namespace strait::soft::nic::testing {
 namespace {
 
-constexpr std::uint32_t kPmtu = 256;
-
 class RuleRequester : public ::testing::Test {
  protected:
   explicit RuleRequester(const LiveConfig& config = {}) : live(config) {}

@@ -8,8 +8,6 @@
 namespace strait::soft::nic::testing {
 namespace {
 
-constexpr std::uint32_t kPmtu = 256;
-
 class RuleResponder : public ::testing::Test {
  protected:
   explicit RuleResponder(const LiveConfig& config = {}) : live(config) {

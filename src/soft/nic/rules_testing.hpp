@@ -16,6 +16,7 @@ namespace strait::soft::nic {
 struct EngineTestPeer {
   static QueuePair& queue_pair(Engine& engine, std::uint32_t qpn) { return *engine.find_qp(qpn); }
   static Packets& packets(Engine& engine) { return *engine.packets_; }
+  static std::uint64_t resent(Engine& engine) { return packets(engine).counts().packets_resent; }
 };
 
 }  // namespace strait::soft::nic
@@ -24,6 +25,8 @@ namespace strait::soft::nic::testing {
 
 namespace r = wire::roce;
 using roce::testing::Bytes;
+
+inline constexpr std::uint32_t kPmtu = 256;
 
 // A packet in plain numbers: a template for what is sent, and what was understood of what came.
 struct Pkt {
@@ -243,7 +246,8 @@ class Live {
   }
 
   // ---- this end
-  void drive(int times = 3) {
+  // As often as an acknowledgement waits for company, and then some.
+  void drive(int times = 8) {
     for (int i = 0; i < times; ++i) engine->drive(0);
   }
   template <typename Condition>

@@ -27,7 +27,8 @@ std::uint32_t SharedReceive::waiting() const {
 std::optional<std::uint16_t> SharedReceive::take() {
   m::SrqNextSeg link;
   std::memcpy(&link, ring_.at(std::uint64_t{head_} << request.stride_log2), sizeof link);
-  const std::uint16_t next = link.next_wqe_index.value();
+  const auto next =
+      request.cyclic ? static_cast<std::uint16_t>((head_ + 1u) & (request.entries - 1)) : link.next_wqe_index.value();
   if (next >= request.entries) {
     broken = true;
     return std::nullopt;
@@ -56,6 +57,7 @@ Result<std::uint32_t> Engine::create_srq(const SrqRequest& request) {
   if (misaligned(request.ring, 16) || misaligned(request.record, 4))
     return fail(Code::invalid, "a shared receive queue needs a ring aligned to 16 bytes and a record aligned to 4");
   const std::scoped_lock lock(mutex_);
+  STRAIT_CHECK(there());
   const auto pd = pds_.find(request.pd);
   if (pd == pds_.end()) return fail(Code::invalid, "no protection domain has the number {}", request.pd);
   CompletionQueue* cq = nullptr;

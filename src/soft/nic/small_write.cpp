@@ -93,7 +93,7 @@ int Engine::service_send(QueuePair& qp) {
   read_doorbell(qp);
   if (qp.next == qp.producer) return 0;
   if (qp.packets != nullptr) return packets_->serve(qp);
-  const bool plain = !strict_ && (qp.link == nullptr || !(qp.link->lossy || qp.link->dead));
+  const bool plain = !strict_ && gone_at_ == 0 && (qp.link == nullptr || !(qp.link->lossy || qp.link->dead));
   return plain && send_small_write(qp) ? 1 : service_queue(qp);
 }
 

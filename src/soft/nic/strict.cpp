@@ -15,7 +15,6 @@ namespace m = wire::mlx5;
 
 namespace {
 
-constexpr std::size_t kLine = 64;
 constexpr std::uint32_t kLatest = 16;  // passes
 
 struct RuleText {

@@ -96,6 +96,7 @@ enum class AsyncKind : std::uint8_t {
   qp_access_error = 3,
   communication_established = 4,
   sq_drained = 5,
+  device_fatal = 8,
   port_active = 9,
   port_error = 10,
   srq_error = 14,
@@ -154,7 +155,9 @@ struct CqRequest {
   // The arm word is looked at: 0xffffffff, which the engine stores now and after each event, means not armed.
   bool events = false;
   bool ignore_overrun = false;
-  std::uint64_t user = 0;  // for events
+  bool timestamps = false;  // entries of what succeeded say when, in nanoseconds of the monotonic clock
+  bool collapsed = false;   // every entry is written to the first place
+  std::uint64_t user = 0;   // for events
 };
 
 struct SrqRequest {
@@ -162,6 +165,7 @@ struct SrqRequest {
   std::uint32_t entries = 0;  // power of two
   std::uint32_t stride_log2 = 5;
   void* ring = nullptr;    // entries with a link and data segments, linked 0, 1, 2, ...
+  bool cyclic = false;     // links are not looked at: entries are taken one behind the other
   void* record = nullptr;  // 4 bytes: how many were ever posted
   std::uint64_t user = 0;  // for events
   // XRC only, where not the queue pair but this queue says where receives complete, and under which name.

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "soft/gaudi/nodes.hpp"
 #include "soft/host/backend.hpp"
 #ifdef STRAIT_HAS_UVERBS
 #include "soft/cm/on_uverbs.hpp"
@@ -12,7 +13,7 @@
 namespace strait::soft::host {
 namespace {
 
-[[maybe_unused]] std::string root() {
+std::string root() {
   const char* const path = std::getenv("STRAIT_HOST_ROOT");
   return path != nullptr ? path : "";
 }
@@ -25,6 +26,7 @@ std::vector<Family*> make_families() {
   all.push_back(uverbs::make_family(devices).release());
   all.push_back(cm::make_family_on(devices).release());
 #endif
+  all.push_back(gaudi::make_node_family(root()).release());
   return all;
 }
 

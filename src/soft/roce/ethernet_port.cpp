@@ -13,7 +13,7 @@ namespace strait::soft::roce {
 namespace {
 
 constexpr std::size_t kInBytes = 65536 + 64;
-constexpr std::size_t kMostQueued = 512;
+constexpr std::size_t kMostFrames = 512;
 constexpr std::size_t kMostWaiting = 32;  // packets per unknown neighbour
 constexpr std::size_t kMostNeighbours = 4096;
 constexpr std::int64_t kAskEveryNs = 200'000'000;
@@ -43,7 +43,7 @@ EthernetPort::EthernetPort(const EthernetPortSettings& settings, sys::LocalDatag
     : settings_(settings), socket_(std::move(socket)), mtu_bytes_(mtu_bytes), in_(new std::byte[kInBytes]) {}
 
 std::byte* EthernetPort::begin(const IpAddress& to, std::uint16_t source_port, std::size_t most_bytes) {
-  if (most_bytes > mtu_bytes_ || committed_.size() + ready_.size() >= kMostQueued) return nullptr;
+  if (most_bytes > mtu_bytes_ || committed_.size() + ready_.size() >= kMostFrames) return nullptr;
   next_flow_ = {settings_.address, to, source_port};
   if (next_.capacity() == 0 && !spare_.empty()) {
     next_ = std::move(spare_.back());
@@ -116,7 +116,7 @@ Status EthernetPort::send_queue() {
       ++counters_.send_refused;
       counters_.last_send_errno = error;
     }
-    if (spare_.size() < kMostQueued) spare_.push_back(std::move(frame));
+    if (spare_.size() < kMostFrames) spare_.push_back(std::move(frame));
     ready_.pop_front();
   }
   return {};

@@ -24,7 +24,7 @@ using testing::send_one;
 constexpr Mac kMacA = {0x02, 0, 0, 0, 0, 0xa};
 constexpr Mac kMacB = {0x02, 0, 0, 0, 0, 0xb};
 
-std::string path_of(const char* end) {
+std::string socket_path(const char* end) {
   return ::testing::TempDir() + "strait-eth-" + end + "-" + std::to_string(::getpid());
 }
 
@@ -32,8 +32,8 @@ EthernetPortSettings settings_of(const char* address, const Mac& mac, const char
   EthernetPortSettings settings;
   settings.address = IpAddress::parse(address).value();
   settings.mac = mac;
-  settings.local_path = path_of(local);
-  settings.remote_path = path_of(remote);
+  settings.local_path = socket_path(local);
+  settings.remote_path = socket_path(remote);
   return settings;
 }
 
@@ -71,7 +71,7 @@ TEST_P(EthernetBothFamilies, TwoPortsFindEachOther) {
 
 TEST_P(EthernetBothFamilies, UnknownNeighbourIsGivenUpAndCounted) {
   const auto a = EthernetPort::open(settings_of(GetParam().first, kMacA, "lone-a", "lone-b")).value();
-  const auto deaf = sys::LocalDatagram::bind({path_of("lone-b"), false}).value();
+  const auto deaf = sys::LocalDatagram::bind({socket_path("lone-b"), false}).value();
   for (std::uint32_t psn = 0; psn < 40; ++psn) {
     ASSERT_TRUE(send_one(*a, IpAddress::parse(GetParam().second).value(), 7, psn, 8));
   }
@@ -95,14 +95,14 @@ TEST_P(EthernetBothFamilies, UnknownNeighbourIsGivenUpAndCounted) {
 class RawPeer : public ::testing::Test {
  protected:
   Bytes exchange(EthernetPort& port, const Bytes& frame) {
-    EXPECT_EQ(raw_.send({path_of("raw-port"), false}, frame, {}), 0);
+    EXPECT_EQ(raw_.send({socket_path("raw-port"), false}, frame, {}), 0);
     (void)port.receive(got_, 10);
     Bytes answer(70000);
     const auto received = raw_.receive(answer);
     answer.resize(received ? received->bytes : 0);
     return answer;
   }
-  sys::LocalDatagram raw_ = sys::LocalDatagram::bind({path_of("raw-peer"), false}).value();
+  sys::LocalDatagram raw_ = sys::LocalDatagram::bind({socket_path("raw-peer"), false}).value();
   Collector got_;
 };
 
@@ -164,7 +164,7 @@ TEST_F(RawPeer, SeesIdentificationAndCongestion) {
     bool ecn_ce = false;
     IpAddress from;
   } look;
-  ASSERT_EQ(raw_.send({path_of("raw-port"), false}, frame, {}), 0);
+  ASSERT_EQ(raw_.send({socket_path("raw-port"), false}, frame, {}), 0);
   EXPECT_EQ(port->receive(look, 10), 1);
   EXPECT_EQ(look.ip_id, 0x1234);
   EXPECT_TRUE(look.ecn_ce);
@@ -178,7 +178,7 @@ TEST_F(RawPeer, SeesIdentificationAndCongestion) {
 
   const std::uint64_t before = port->counters().not_roce;
   frame[14 + 10] ^= std::byte{1};  // header checksum
-  ASSERT_EQ(raw_.send({path_of("raw-port"), false}, frame, {}), 0);
+  ASSERT_EQ(raw_.send({socket_path("raw-port"), false}, frame, {}), 0);
   EXPECT_EQ(port->receive(look, 10), 0);
   EXPECT_EQ(port->counters().not_roce, before + 1);
 }

@@ -6,15 +6,13 @@
 #include <cstring>
 
 #include "soft/roce/crc32_math.hpp"
+#include "soft/roce/ip_udp.hpp"
 #include "strait/wire/roce.hpp"
 
 namespace strait::soft::roce {
 namespace {
 
 constexpr std::size_t kBthBytes = sizeof(wire::roce::Bth);
-constexpr std::size_t kUdpBytes = 8;
-constexpr std::size_t kV4Bytes = 20;
-constexpr std::size_t kV6Bytes = 40;
 
 void put16(std::uint8_t* at, std::size_t value) {
   at[0] = static_cast<std::uint8_t>(value >> 8);

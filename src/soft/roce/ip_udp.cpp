@@ -8,9 +8,6 @@
 namespace strait::soft::roce {
 namespace {
 
-constexpr std::size_t kV4Bytes = 20;
-constexpr std::size_t kV6Bytes = 40;
-constexpr std::size_t kUdpBytes = 8;
 constexpr std::uint8_t kUdp = 17;
 
 void put16(std::byte* at, std::size_t value) {

@@ -10,9 +10,12 @@
 
 namespace strait::soft::roce {
 
-inline constexpr std::size_t kMaxIpUdpBytes = 40 + 8;
+inline constexpr std::size_t kV4Bytes = 20;  // RoCEv2 has no options
+inline constexpr std::size_t kV6Bytes = 40;
+inline constexpr std::size_t kUdpBytes = 8;
+inline constexpr std::size_t kMaxIpUdpBytes = kV6Bytes + kUdpBytes;
 [[nodiscard]] inline std::size_t ip_udp_bytes(const Flow& flow) {
-  return (flow.destination.is_v4() ? 20U : 40U) + 8U;
+  return (flow.destination.is_v4() ? kV4Bytes : kV6Bytes) + kUdpBytes;
 }
 
 // The Internet checksum: the inverted ones' complement sum of big-endian 16-bit words, begun with `sum`.

@@ -12,7 +12,6 @@ constexpr std::uint8_t kIcmp6 = 58;
 constexpr std::uint8_t kSolicitation = 135;
 constexpr std::uint8_t kAdvertisement = 136;
 constexpr std::size_t kArpBytes = 28;
-constexpr std::size_t kV6Bytes = 40;
 constexpr std::size_t kNdBytes = 24;         // type, code, checksum, flags, target
 constexpr std::size_t kNdWithMacBytes = 32;  // and one option of 8 bytes
 constexpr Mac kEverybody = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};

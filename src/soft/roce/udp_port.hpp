@@ -12,11 +12,18 @@
 // flow to one of them, which need not be the right one. Each process claims a range of QPNs, the top byte, by an
 // abstract local socket, which the kernel frees when the process dies however; a packet for another range is forwarded
 // there. A management datagram, for QPN 1, may be anybody's: every process on the address gets it.
+//
+// That way packets need a third process, which may be stopped. So what goes from one to another on this host does
+// without: packets for a range go to a UDP port that its process has for itself, and management datagrams are offered
+// to all by their sender. A process of another user, who may not share port 4791, has only that port: it can be reached
+// from this host.
 #pragma once
 
 #include <array>
 #include <deque>
 #include <memory>
+#include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -29,11 +36,12 @@
 namespace strait::soft::roce {
 
 struct UdpPortSettings {
-  IpAddress address;             // an address of this host; the source of all packets
-  bool any_destination = false;  // also receive what is sent to the host's other addresses
-  std::string interface;         // for link-local IPv6 addresses
-  std::uint8_t qpn_range = 0;    // 0: any that is free
-  bool segmentation = true;      // GSO, where it is harmless
+  IpAddress address;              // an address of this host; the source of all packets
+  std::vector<IpAddress> shared;  // addresses on which other processes of this host have ports too
+  bool any_destination = false;   // also receive what is sent to the host's other addresses
+  std::string interface;          // for link-local IPv6 addresses
+  std::uint8_t qpn_range = 0;     // 0: any that is free
+  bool segmentation = true;       // GSO, where it is harmless
   // Says to routers that packets may be marked instead of dropped when queues grow: ECT(0).
   std::uint8_t traffic_class = 0x02;
   int socket_buffer_bytes = 8 << 20;
@@ -48,12 +56,14 @@ class UdpPort final : public Port {
   // The top byte of all QPNs that this port's packets may have as destination: 1 to 255.
   [[nodiscard]] std::uint8_t qpn_range() const { return range_; }
   // What the system gave of the buffer asked for: packets beyond it are lost.
-  [[nodiscard]] int receive_buffer_bytes() const { return socket_.receive_buffer_bytes(); }
+  [[nodiscard]] int receive_buffer_bytes() const { return (socket_ ? *socket_ : *own_).receive_buffer_bytes(); }
+  // Whether packets of other hosts come here.
+  [[nodiscard]] bool is_public() const { return socket_.has_value(); }
 
   [[nodiscard]] IpAddress address() const override { return settings_.address; }
   [[nodiscard]] std::uint32_t mtu_bytes() const override { return mtu_bytes_; }
   [[nodiscard]] std::byte* begin(const IpAddress& to, std::uint16_t source_port, std::size_t most_bytes) override;
-  [[nodiscard]] std::uint16_t leaves_from(std::uint16_t) const override { return wire::roce::kUdpPort; }
+  [[nodiscard]] std::uint16_t leaves_from(std::uint16_t) const override { return source_port(); }
   void commit(std::size_t bytes) override;
   [[nodiscard]] Status flush() override;
   int receive(Sink& sink, int most) override;
@@ -65,6 +75,13 @@ class UdpPort final : public Port {
     IpAddress to;
     std::uint32_t offset;
     std::uint32_t bytes;
+    std::uint16_t port;  // 0: to everybody on the address
+  };
+  // What makes a process's range its own.
+  struct Place {
+    std::uint8_t range = 0;
+    sys::LocalDatagram claim;
+    std::optional<sys::UdpSocket> own;
   };
   struct Neighbour {
     bool may_segment = false;
@@ -80,26 +97,37 @@ class UdpPort final : public Port {
     bool forwarded = false;
   };
   struct Held {
+    IpAddress at;
     std::uint8_t range;
+    std::int64_t since_ns;
     std::size_t packets;
     std::vector<std::byte> message;
   };
 
-  UdpPort(const UdpPortSettings& settings, sys::UdpSocket socket, sys::LocalDatagram claim, sys::EventSet events,
-          std::uint8_t range, std::uint32_t mtu_bytes);
+  UdpPort(const UdpPortSettings& settings, std::optional<sys::UdpSocket> socket, Place place, sys::EventSet events,
+          std::uint32_t mtu_bytes);
+  [[nodiscard]] static Result<Place> take_place(const UdpPortSettings& settings, const sys::UdpSettings& udp);
+  [[nodiscard]] static Result<Place> take_range(const UdpPortSettings& settings, const sys::UdpSettings& udp,
+                                                std::uint8_t range);
+  [[nodiscard]] std::uint16_t source_port() const { return socket_ ? wire::roce::kUdpPort : own_->port(); }
+  [[nodiscard]] std::uint16_t port_of(const IpAddress& to, std::span<const std::byte> packet) const;
   [[nodiscard]] bool may_segment(const IpAddress& to);
   [[nodiscard]] std::size_t run_from(std::size_t first);
   [[nodiscard]] Status send_from(std::size_t& head);
   [[nodiscard]] bool refill();
   void refill_from_claim();
+  [[nodiscard]] bool refill_from(std::optional<sys::UdpSocket>& socket);
   void hand_out(Sink& sink, Run& run, int most, int& count);
   void forward(const Run& run, std::uint8_t range, std::size_t bytes);
   void forward_held();
-  void forward_to_all(const Run& run, std::size_t bytes);
-  [[nodiscard]] int pass_on(const Run& run, std::uint8_t range, std::size_t bytes);
+  void forward_to_all(const Run& run, std::size_t bytes, bool self);
+  [[nodiscard]] int pass_on(const Run& run, const IpAddress& at, std::uint8_t range, std::size_t bytes);
+
+  [[nodiscard]] sys::UdpSocket& out_socket() { return socket_ ? *socket_ : *own_; }
 
   UdpPortSettings settings_;
-  sys::UdpSocket socket_;
+  std::optional<sys::UdpSocket> socket_;  // port 4791, with others
+  std::optional<sys::UdpSocket> own_;     // for this process alone
   sys::LocalDatagram claim_;
   sys::EventSet events_;
   std::uint8_t range_;
@@ -123,6 +151,7 @@ class UdpPort final : public Port {
   std::unique_ptr<std::byte[]> claimed_in_;
   unsigned polls_ = 0;
   bool claim_busy_ = false;
+  bool own_last_ = true;   // which of the sockets had something when one had
   std::deque<Held> held_;  // for processes whose queue was full
   std::size_t held_bytes_ = 0;
   std::vector<std::uint8_t> others_;  // ranges that were held when management datagrams were last offered to all

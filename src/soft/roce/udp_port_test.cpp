@@ -275,6 +275,62 @@ TEST(UdpPort, TwoProcessesShareAnAddress) {
   EXPECT_EQ(mine->counters().forwarded + they_forwarded, 64U);
 }
 
+std::unique_ptr<UdpPort> open_shared(const IpAddress& address) {
+  UdpPortSettings settings;
+  settings.address = address;
+  settings.shared = {address};
+  return UdpPort::open(settings).value();
+}
+
+// The kernel gives all packets of a flow to one of the sockets on port 4791. Whichever that is: those who never look do
+// not stand between the others.
+TEST(UdpPort, AProcessThatIsStoppedIsInNobodysWay) {
+  const auto a = open_shared(own_address(20));
+  const auto b = open_shared(own_address(20));
+  std::vector<std::unique_ptr<UdpPort>> stopped;
+  for (int i = 0; i < 8; ++i) stopped.push_back(open_shared(own_address(20)));
+  for (std::uint32_t psn = 0; psn < 40; ++psn) {
+    ASSERT_TRUE(send_one(*a, b->address(), qpn_of(*b, 5), psn, 64));
+    ASSERT_TRUE(send_one(*a, b->address(), qpn_of(*stopped[0], 5), psn, 64)) << "and between them some for another";
+  }
+  ASSERT_TRUE(a->flush());
+  Collector got;
+  receive_count(*b, got, 40);
+  ASSERT_EQ(got.packets.size(), 40U);
+  for (std::uint32_t psn = 0; psn < 40; ++psn) {
+    EXPECT_EQ(got.packets[psn].psn, psn) << "in order";
+    EXPECT_TRUE(got.packets[psn].icrc_right && got.packets[psn].payload_right);
+    EXPECT_EQ(got.packets[psn].flow, (Flow{a->address(), b->address(), 4791}));
+  }
+}
+
+// As where another user's processes have it: those on this host are in reach all the same.
+TEST(UdpPort, DoesWithoutThePortThatEverybodyKnows) {
+  const IpAddress address = own_address(21);
+  sys::UdpSettings taken;
+  taken.address = address.gid;
+  taken.port = 4791;
+  const auto stranger = sys::UdpSocket::open(taken).value();
+  UdpPortSettings plain;
+  plain.address = address;
+  EXPECT_FALSE(UdpPort::open(plain)) << "nobody shares with it";
+  const auto a = open_shared(address);
+  const auto b = open_shared(address);
+  EXPECT_FALSE(a->is_public());
+  ASSERT_TRUE(send_one(*a, address, qpn_of(*b, 5), 1, 64));
+  ASSERT_TRUE(send_one(*b, address, qpn_of(*a, 5), 2, 64));
+  ASSERT_TRUE(a->flush());
+  ASSERT_TRUE(b->flush());
+  Collector at_a;
+  Collector at_b;
+  receive_count(*b, at_b, 1);
+  receive_count(*a, at_a, 1);
+  ASSERT_EQ(at_a.packets.size(), 1U);
+  ASSERT_EQ(at_b.packets.size(), 1U);
+  EXPECT_TRUE(at_a.packets[0].icrc_right && at_b.packets[0].icrc_right);
+  EXPECT_EQ(at_b.packets[0].flow.source_port, a->leaves_from(0));
+}
+
 // A child that the application forked for something else lives on after the port has gone: neither the range nor the
 // kernel's choice among the sockets of the address may depend on it.
 TEST(UdpPort, ForkedChildHoldsNothing) {

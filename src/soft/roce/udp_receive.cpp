@@ -13,19 +13,9 @@ namespace strait::soft::roce {
 namespace {
 
 constexpr std::size_t kMostHeldBytes = 8 << 20;
+constexpr std::int64_t kLongestHeldNs = 1'000'000'000;
 constexpr std::int64_t kAskAllAgainNs = 1'000'000;
-constexpr unsigned kClaimEvery = 8;  // calls of receive() per look at the claim's socket, while that is quiet
-
-std::uint8_t range_of(const std::byte* packet, std::size_t bytes) {
-  return bytes >= 8 ? std::to_integer<std::uint8_t>(packet[5]) : std::uint8_t{0};
-}
-
-// A datagram for queue pair 1, as far as it can be told without looking closer.
-bool is_management(std::span<const std::byte> packet) {
-  constexpr std::uint32_t kQpn = 1;
-  return packet.size() >= 8 && peek_dest_qpn(packet) == kQpn &&
-         (packet[0] == static_cast<std::byte>(wire::roce::Opcode::ud_send_only));
-}
+constexpr unsigned kLookEvery = 8;  // calls of receive() per look at sockets that are quiet
 
 }  // namespace
 
@@ -39,11 +29,16 @@ void UdpPort::refill_from_claim() {
   // The name is open to everybody on the host; only who may share the port may say where a packet came from.
   const uid_t me = sys::effective_user();
   ForwardHeader header;
-  if ((got->sender != me && got->sender != 0) || got->cut || got->bytes <= sizeof header) {
+  if (got->cut || got->bytes <= sizeof header) {
     ++counters_.not_roce;
     return;
   }
   std::memcpy(&header, into.data(), sizeof header);
+  // Others may speak for this host, from which they could send a packet as well.
+  if (got->sender != me && got->sender != 0 && !sys::is_own_address(header.source)) {
+    ++counters_.not_roce;
+    return;
+  }
   const std::size_t bytes = got->bytes - sizeof header;
   if (header.segment_bytes == 0) {
     ++counters_.not_roce;
@@ -59,10 +54,23 @@ void UdpPort::refill_from_claim() {
 
 bool UdpPort::refill() {
   run_next_ = run_end_ = 0;
-  if (claim_busy_ || ++polls_ % kClaimEvery == 0) refill_from_claim();
+  const bool look_everywhere = ++polls_ % kLookEvery == 0;
+  if (claim_busy_ || look_everywhere) refill_from_claim();
+  // Of two sockets the one that had something last; the other now and then.
+  auto& likely = own_ && (own_last_ || !socket_) ? own_ : socket_;
+  auto& other = &likely == &own_ ? socket_ : own_;
+  if (look_everywhere && other && refill_from(other)) {
+    own_last_ = !own_last_;
+    return true;
+  }
+  return refill_from(likely) || run_end_ != 0;
+}
+
+// Whether it had anything. Fills in_, which one socket has at a time.
+bool UdpPort::refill_from(std::optional<sys::UdpSocket>& socket) {
   std::array<sys::UdpSocket::In, sys::UdpSocket::kMostIn> in;
-  const auto count = socket_.receive(in, in_.get(), kRunStride);
-  if (!count) return run_end_ != 0;
+  const auto count = socket->receive(in, in_.get(), kRunStride);
+  if (!count) return false;
   for (std::size_t i = 0; i < *count; ++i) {
     ++counters_.batches_received;
     if (in[i].cut || in[i].bytes == 0) {
@@ -76,11 +84,11 @@ bool UdpPort::refill() {
                          in[i].segment_bytes,
                          false};
   }
-  return run_end_ != 0;
+  return *count != 0;
 }
 
-// 0, or why the process that holds `range` did not get the first `bytes` of the run.
-int UdpPort::pass_on(const Run& run, std::uint8_t range, std::size_t bytes) {
+// 0, or why the process that holds `range` of the address `at` did not get the first `bytes` of the run.
+int UdpPort::pass_on(const Run& run, const IpAddress& at, std::uint8_t range, std::size_t bytes) {
   const std::size_t packets = (bytes + run.segment_bytes - 1) / run.segment_bytes;
   ForwardHeader header;
   header.source = run.flow.source.gid;
@@ -89,17 +97,16 @@ int UdpPort::pass_on(const Run& run, std::uint8_t range, std::size_t bytes) {
   header.ecn_ce = run.ecn_ce ? 1 : 0;
   header.segment_bytes = static_cast<std::uint32_t>(run.segment_bytes);
   const auto head = std::as_bytes(std::span(&header, 1));
-  const auto waits = [&](const Held& held) { return held.range == range; };
+  const auto waits = [&](const Held& held) { return held.range == range && held.at == at; };
   int error = EAGAIN;
   // Behind what waits for the same process: a flow stays in order.
   if (std::none_of(held_.begin(), held_.end(), waits)) {
-    // The claim is on the address the port was opened with, also when it receives for others.
-    error = claim_.send(range_name(settings_.address, range), head, {run.data, bytes});
+    error = claim_.send(range_name(at, range), head, {run.data, bytes});
   }
   if (error == 0) {
     counters_.forwarded += packets;
   } else if (error == EAGAIN && held_bytes_ + bytes <= kMostHeldBytes) {
-    Held held{range, packets, std::vector<std::byte>(head.begin(), head.end())};
+    Held held{at, range, sys::now_ns(), packets, std::vector<std::byte>(head.begin(), head.end())};
     held.message.insert(held.message.end(), run.data, run.data + bytes);
     held_bytes_ += held.message.size();
     held_.push_back(std::move(held));
@@ -111,39 +118,47 @@ int UdpPort::pass_on(const Run& run, std::uint8_t range, std::size_t bytes) {
 
 // The first `bytes` of the run belong to `range`, which is not ours.
 void UdpPort::forward(const Run& run, std::uint8_t range, std::size_t bytes) {
-  const int error = pass_on(run, range, bytes);
+  // The claim is on the address the port was opened with, also when it receives for others.
+  const int error = pass_on(run, settings_.address, range, bytes);
   if (error == ECONNREFUSED || error == ENOENT)
     counters_.forward_no_holder += (bytes + run.segment_bytes - 1) / run.segment_bytes;
 }
 
 // Nobody keeps a list of who is there: all names are tried, but not for every packet of a flood.
-void UdpPort::forward_to_all(const Run& run, std::size_t bytes) {
+void UdpPort::forward_to_all(const Run& run, std::size_t bytes, bool self) {
   const std::int64_t now = sys::now_ns();
+  const IpAddress& at = self ? run.flow.destination : settings_.address;
   if (now - asked_all_ns_ < kAskAllAgainNs) {
-    for (const std::uint8_t range : others_) (void)pass_on(run, range, bytes);
+    for (const std::uint8_t range : others_) (void)pass_on(run, at, range, bytes);
+    if (self) (void)pass_on(run, at, range_, bytes);
     return;
   }
   others_.clear();
   for (unsigned range = 1; range <= 255; ++range) {
     if (range == range_) continue;
-    const int error = pass_on(run, static_cast<std::uint8_t>(range), bytes);
+    const int error = pass_on(run, at, static_cast<std::uint8_t>(range), bytes);
     if (error != ECONNREFUSED && error != ENOENT) others_.push_back(static_cast<std::uint8_t>(range));
   }
+  if (self) (void)pass_on(run, at, range_, bytes);
   asked_all_ns_ = sys::now_ns();
 }
 
-// The kernel keeps no more than ten messages or so for a process (net.unix.max_dgram_qlen); the rest waits here.
+// The kernel keeps no more than ten messages or so for a process (net.unix.max_dgram_qlen); the rest waits here, but
+// not for ever: the process may be stopped.
 void UdpPort::forward_held() {
   std::array<bool, 256> full{};
+  const std::int64_t now = sys::now_ns();
   for (auto held = held_.begin(); held != held_.end();) {
-    const int error =
-        full[held->range] ? EAGAIN : claim_.send(range_name(settings_.address, held->range), held->message, {});
-    if (error == EAGAIN) {
+    const int error = full[held->range] ? EAGAIN : claim_.send(range_name(held->at, held->range), held->message, {});
+    if (error == EAGAIN && now - held->since_ns < kLongestHeldNs) {
       full[held->range] = true;
       ++held;
       continue;
     }
-    (error == 0 ? counters_.forwarded : counters_.forward_no_holder) += held->packets;
+    if (error == EAGAIN) full[held->range] = true;
+    (error == 0        ? counters_.forwarded
+     : error == EAGAIN ? counters_.forward_full
+                       : counters_.forward_no_holder) += held->packets;
     held_bytes_ -= held->message.size();
     held = held_.erase(held);
   }
@@ -152,10 +167,10 @@ void UdpPort::forward_held() {
 void UdpPort::hand_out(Sink& sink, Run& run, int most, int& count) {
   while (run.bytes != 0 && count < most) {
     const std::size_t bytes = std::min(run.segment_bytes, run.bytes);
-    const std::uint8_t range = range_of(run.data, bytes);
+    const std::uint8_t range = range_of({run.data, bytes});
     // Range 0 has the QPNs that are the same everywhere, and packets too short to tell: whoever has them counts them.
     if (range == range_ || range == 0) {
-      if (range == 0 && !run.forwarded && is_management({run.data, bytes})) forward_to_all(run, bytes);
+      if (range == 0 && !run.forwarded && is_management({run.data, bytes})) forward_to_all(run, bytes, false);
       const Arrival arrival{run.flow, run.ecn_ce, run.flow.destination.is_v4(), {run.data, bytes}, 0};
       run.data += bytes;
       run.bytes -= bytes;
@@ -167,7 +182,7 @@ void UdpPort::hand_out(Sink& sink, Run& run, int most, int& count) {
     std::size_t others = bytes;
     while (others < run.bytes) {
       const std::size_t next = std::min(run.segment_bytes, run.bytes - others);
-      if (range_of(run.data + others, next) != range) break;
+      if (range_of({run.data + others, next}) != range) break;
       others += next;
     }
     // What was forwarded once is not forwarded again: two processes that disagree would play ping-pong.

@@ -49,11 +49,19 @@ int Context::create_cq(Request& request) {
   if (const int failed = request.get(UVERBS_ATTR_UHW_IN, driver)) return failed;
   if (driver.cqe_size != 64 && driver.cqe_size != 128) return -EINVAL;
   if (driver.cqe_comp_en != 0) return -EOPNOTSUPP;
+  constexpr std::uint32_t kKnownByDriver =
+      MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD | MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX;
+  if ((driver.flags & ~kKnownByDriver) != 0) return -EOPNOTSUPP;
+  if ((driver.flags & MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD) != 0 && driver.cqe_size != 128) return -EOPNOTSUPP;
   // Programs are told one less than the ring has.
   if (cqe == 0 || cqe > limits::kCompletionEntries || !std::has_single_bit(cqe + 1)) return -EINVAL;
   const std::uint32_t entries = cqe + 1;
 
   auto cq = std::make_unique<Cq>();
+  if ((driver.flags & MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX) != 0) {
+    cq->uar = objects_.find_uar(driver.uar_page_index);
+    if (cq->uar == nullptr) return -EINVAL;
+  }
   cq->entries = entries;
   cq->events.element = request.word(UVERBS_ATTR_CREATE_CQ_USER_HANDLE);
   cq->events.async = async_;
@@ -66,6 +74,8 @@ int Context::create_cq(Request& request) {
   wanted.cqe_bytes = driver.cqe_size;
   wanted.events = cq->events.completions != nullptr;
   wanted.ignore_overrun = (flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) != 0;
+  wanted.timestamps =
+      (flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION) != 0 || wants_timestamps(device_->memory(), cq->events.element);
   wanted.user = reinterpret_cast<std::uintptr_t>(&cq->events);
   wanted.ring = device_->memory().lasting(driver.buf_addr, std::uint64_t{entries} * driver.cqe_size, true);
   wanted.record = device_->memory().lasting(driver.db_addr, 8, true);
@@ -74,6 +84,7 @@ int Context::create_cq(Request& request) {
   if (!made) return -errno_of(made.error());
   cq->number = *made;
 
+  Uar* const uar = cq->uar;
   const std::uint64_t user_handle = cq->events.element;
   const std::uint32_t handle = objects_.add(std::move(cq));
   mlx5_ib_create_cq_resp out{};
@@ -86,6 +97,7 @@ int Context::create_cq(Request& request) {
     objects_.remove(handle);
     return failed;
   }
+  if (uar != nullptr) ++uar->users;
   if (Progress* const progress = device_->progress()) hook_cq(device_->memory(), user_handle, *progress);
   return 0;
 }
@@ -100,6 +112,7 @@ int Context::destroy_cq(Request& request) {
   ib_uverbs_destroy_cq_resp out{};
   out.comp_events_reported = cq->events.completions_read();
   out.async_events_reported = cq->events.async_read();
+  if (cq->uar != nullptr) --cq->uar->users;
   objects_.remove(static_cast<std::uint32_t>(handle));
   return request.put(UVERBS_ATTR_DESTROY_CQ_RESP, out);
 }

@@ -25,7 +25,9 @@ std::optional<nic::QpType> type_of(std::uint64_t uverbs_type) {
     case IB_UVERBS_QPT_RC: return nic::QpType::rc;
     case IB_UVERBS_QPT_UC: return nic::QpType::uc;
     case IB_UVERBS_QPT_UD: return nic::QpType::ud;
-    default: return {};  // XRC, raw packets, dynamically connected
+    case IB_UVERBS_QPT_XRC_INI: return nic::QpType::xrc_ini;
+    case IB_UVERBS_QPT_XRC_TGT: return nic::QpType::xrc_tgt;
+    default: return {};  // raw packets, dynamically connected
   }
 }
 
@@ -100,14 +102,17 @@ int Context::create_qp(Request& request) {
   const std::uint64_t flags = request.word(UVERBS_ATTR_CREATE_QP_FLAGS);
   if ((flags & ~std::uint64_t{IB_UVERBS_QP_CREATE_SQ_SIG_ALL | IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK}) != 0)
     return -EOPNOTSUPP;
+  if (*type == nic::QpType::xrc_tgt) return create_target(request);
   auto qp = std::make_unique<Qp>();
   qp->type = *type;
   qp->all_signaled = (flags & IB_UVERBS_QP_CREATE_SQ_SIG_ALL) != 0;
   qp->pd = objects_.find<Pd>(request.word(UVERBS_ATTR_CREATE_QP_PD_HANDLE));
   qp->send_cq = objects_.find<Cq>(request.word(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE));
-  qp->recv_cq = objects_.find<Cq>(request.word(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE));
-  if (qp->pd == nullptr || qp->send_cq == nullptr || qp->recv_cq == nullptr) return -ENOENT;
-  if (request.has(UVERBS_ATTR_CREATE_QP_SRQ_HANDLE)) {
+  if (qp->pd == nullptr || qp->send_cq == nullptr) return -ENOENT;
+  const bool receives = *type != nic::QpType::xrc_ini;
+  if (receives) qp->recv_cq = objects_.find<Cq>(request.word(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE));
+  if (receives && qp->recv_cq == nullptr) return -ENOENT;
+  if (receives && request.has(UVERBS_ATTR_CREATE_QP_SRQ_HANDLE)) {
     qp->srq = objects_.find<Srq>(request.word(UVERBS_ATTR_CREATE_QP_SRQ_HANDLE));
     if (qp->srq == nullptr) return -ENOENT;
   }
@@ -122,8 +127,13 @@ int Context::create_qp(Request& request) {
   if (request.length(UVERBS_ATTR_UHW_IN) < offsetof(mlx5_ib_create_qp, uidx)) return -EINVAL;
   if (const int failed = request.get(UVERBS_ATTR_UHW_IN, driver)) return failed;
   constexpr std::uint32_t kHarmless = MLX5_QP_FLAG_SCATTER_CQE | MLX5_QP_FLAG_ALLOW_SCATTER_CQE |
-                                      MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE | MLX5_QP_FLAG_BFREG_INDEX;
+                                      MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE | MLX5_QP_FLAG_BFREG_INDEX |
+                                      MLX5_QP_FLAG_UAR_PAGE_INDEX;
   if ((driver.flags & ~kHarmless) != 0) return -EOPNOTSUPP;
+  if ((driver.flags & MLX5_QP_FLAG_UAR_PAGE_INDEX) != 0) {
+    qp->uar = objects_.find_uar(driver.bfreg_index);
+    if (qp->uar == nullptr) return -EINVAL;
+  }
   if (driver.rq_wqe_count > limits::kWorkRequests || driver.rq_wqe_shift > 10 ||
       driver.sq_wqe_count > limits::kSendBlocks)
     return -EINVAL;
@@ -134,7 +144,7 @@ int Context::create_qp(Request& request) {
   wanted.type = *type;
   wanted.pd = qp->pd->number;
   wanted.send_cqn = qp->send_cq->number;
-  wanted.recv_cqn = qp->recv_cq->number;
+  if (qp->recv_cq != nullptr) wanted.recv_cqn = qp->recv_cq->number;
   if (qp->srq != nullptr) wanted.srqn = qp->srq->number;
   // In the older form of completions this field names a shared receive queue, or none.
   wanted.user_index = cqe_version_ == 1 ? driver.uidx & 0xffffff : 0;
@@ -161,7 +171,7 @@ int Context::create_qp(Request& request) {
   Qp& kept = *qp;
   const std::uint32_t handle = objects_.add(std::move(qp));
   mlx5_ib_create_qp_resp out{};
-  out.bfreg_index = doorbell_of(kept.number);
+  out.bfreg_index = kept.uar != nullptr ? kept.uar->page : doorbell_of(kept.number);
   int failed = request.put(UVERBS_ATTR_CREATE_QP_RESP_CAP, kept.cap);
   if (failed == 0) failed = request.put(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, kept.number);
   if (failed == 0) failed = request.put(UVERBS_ATTR_UHW_OUT, out);
@@ -173,27 +183,37 @@ int Context::create_qp(Request& request) {
   }
   ++kept.pd->users;
   ++kept.send_cq->users;
-  ++kept.recv_cq->users;
+  if (kept.recv_cq != nullptr) ++kept.recv_cq->users;
   if (kept.srq != nullptr) ++kept.srq->users;
+  if (kept.uar != nullptr) ++kept.uar->users;
   if (Progress* const progress = device_->progress()) hook_qp(device_->memory(), kept.events.element, *progress);
   return 0;
 }
 
-void Context::release(Qp& qp) {
-  --qp.pd->users;
-  --qp.send_cq->users;
-  --qp.recv_cq->users;
+void let_go(const Qp& qp) {
+  if (qp.xrcd != nullptr) --qp.xrcd->users;
+  if (qp.pd != nullptr) --qp.pd->users;
+  if (qp.send_cq != nullptr) --qp.send_cq->users;
+  if (qp.recv_cq != nullptr) --qp.recv_cq->users;
   if (qp.srq != nullptr) --qp.srq->users;
+  if (qp.uar != nullptr) --qp.uar->users;
+}
+
+// A target lives until all who have opened it are gone.
+int Context::destroy(Qp& qp) {
+  if (qp.target != nullptr) return device_->xrc().release(*engine_, *qp.xrcd->domain, *qp.target, qp.events);
+  const Status destroyed = engine_->destroy_qp(qp.number);
+  return destroyed ? 0 : -errno_of(destroyed.error());
 }
 
 int Context::destroy_qp(Request& request) {
   const std::uint64_t handle = request.word(UVERBS_ATTR_DESTROY_QP_HANDLE);
   Qp* const qp = objects_.find<Qp>(handle);
   if (qp == nullptr) return -ENOENT;
-  if (const Status destroyed = engine_->destroy_qp(qp->number); !destroyed) return -errno_of(destroyed.error());
+  if (const int failed = destroy(*qp)) return failed;
   ib_uverbs_destroy_qp_resp out{};
   out.events_reported = qp->events.async_read();
-  release(*qp);
+  let_go(*qp);
   objects_.remove(static_cast<std::uint32_t>(handle));
   return request.put(UVERBS_ATTR_DESTROY_QP_RESP, out);
 }

@@ -32,6 +32,9 @@ constexpr std::uint32_t kCurrentStateModify = 1u << 7;
 constexpr std::uint32_t kPortActiveEvent = 1u << 10;
 constexpr std::uint32_t kSystemImageGuid = 1u << 11;
 constexpr std::uint32_t kRnrNakGeneration = 1u << 12;
+constexpr std::uint32_t kMemoryWindow = 1u << 17;
+constexpr std::uint32_t kXrc = 1u << 20;
+constexpr std::uint32_t kMemoryWindowType2B = 1u << 24;
 
 ib_uverbs_query_device_resp device_attributes(unsigned index) {
   ib_uverbs_query_device_resp out{};
@@ -44,12 +47,14 @@ ib_uverbs_query_device_resp device_attributes(unsigned index) {
   out.vendor_part_id = kVendorPart;
   out.max_qp = limits::kQueuePairs - 1;
   out.max_qp_wr = limits::kWorkRequests;
-  out.device_cap_flags = kCurrentStateModify | kPortActiveEvent | kSystemImageGuid | kRnrNakGeneration;
+  out.device_cap_flags = kCurrentStateModify | kPortActiveEvent | kSystemImageGuid | kRnrNakGeneration | kMemoryWindow |
+                         kXrc | kMemoryWindowType2B;
   out.max_sge = limits::kPieces;
   out.max_sge_rd = limits::kPieces;
   out.max_cq = limits::kCompletionQueues;
   out.max_cqe = limits::kCompletionEntries;
   out.max_mr = limits::kRegistrations;
+  out.max_mw = limits::kRegistrations;
   out.max_pd = limits::kDomains;
   out.max_qp_rd_atom = limits::kReads;
   out.max_res_rd_atom = limits::kReads * (limits::kQueuePairs - 1);
@@ -63,6 +68,18 @@ ib_uverbs_query_device_resp device_attributes(unsigned index) {
   out.local_ca_ack_delay = 16;
   out.phys_port_cnt = 1;
   return out;
+}
+
+// IB_ODP_SUPPORT_*: memory need not be there when it is registered, nor be named at all.
+void put_paging(ib_uverbs_ex_query_device_resp& out) {
+  constexpr std::uint32_t kSupport = 1, kImplicit = 2;
+  constexpr std::uint32_t kSend = 1, kReceive = 2, kWrite = 4, kRead = 8, kAtomic = 16, kSharedReceive = 32;
+  out.odp_caps.general_caps = kSupport | kImplicit;
+  out.odp_caps.per_transport_caps.rc_odp_caps = kSend | kReceive | kWrite | kRead | kAtomic | kSharedReceive;
+  out.odp_caps.per_transport_caps.uc_odp_caps = kSend | kReceive | kWrite;
+  out.odp_caps.per_transport_caps.ud_odp_caps = kSend | kReceive | kSharedReceive;
+  out.xrc_odp_caps = kSend | kWrite | kRead | kAtomic | kSharedReceive;
+  out.device_cap_flags_ex |= std::uint64_t{1} << 31;  // IB_DEVICE_ON_DEMAND_PAGING
 }
 
 ib_uverbs_gid_entry gid_entry(const GidEntry& entry, std::uint32_t index) {
@@ -134,8 +151,13 @@ int Context::ex_query_device(WriteCall& call) {
   out.response_length =
       static_cast<std::uint32_t>(std::min<std::size_t>(sizeof out, call.request().length(UVERBS_ATTR_CORE_OUT)));
   out.device_cap_flags_ex = out.base.device_cap_flags;
+  put_paging(out);
+  if (pages_.valid()) out.max_dm_size = limits::kDeviceMemoryBytes;
+  out.timestamp_mask = ~std::uint64_t{0};
+  out.hca_core_clock = 1'000'000;  // kHz
   if (const int failed = call.put(out)) return failed;
   mlx5_ib_query_device_resp driver{};
+  driver.flags = MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD;
   driver.response_length = static_cast<std::uint32_t>(std::min<std::size_t>(sizeof driver, call.driver_out_bytes()));
   return call.put_driver(driver);
 }

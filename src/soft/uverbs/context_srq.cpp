@@ -23,10 +23,16 @@ constexpr std::uint32_t kSegmentBytes = 16;
 
 int Context::create_srq(Request& request) {
   if (const int failed = need_engine()) return failed;
-  if (request.word(UVERBS_ATTR_CREATE_SRQ_TYPE) != IB_UVERBS_SRQT_BASIC) return -EOPNOTSUPP;
+  const std::uint64_t type = request.word(UVERBS_ATTR_CREATE_SRQ_TYPE);
+  if (type != IB_UVERBS_SRQT_BASIC && type != IB_UVERBS_SRQT_XRC) return -EOPNOTSUPP;
   auto srq = std::make_unique<Srq>();
   srq->pd = objects_.find<Pd>(request.word(UVERBS_ATTR_CREATE_SRQ_PD_HANDLE));
   if (srq->pd == nullptr) return -ENOENT;
+  if (type == IB_UVERBS_SRQT_XRC) {
+    srq->xrcd = objects_.find<Xrcd>(request.word(UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE));
+    srq->cq = objects_.find<Cq>(request.word(UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE));
+    if (srq->xrcd == nullptr || srq->cq == nullptr) return -ENOENT;
+  }
   std::uint32_t limit = 0;
   if (const int failed = request.get(UVERBS_ATTR_CREATE_SRQ_MAX_WR, srq->max_wr)) return failed;
   if (const int failed = request.get(UVERBS_ATTR_CREATE_SRQ_MAX_SGE, srq->max_sge)) return failed;
@@ -43,6 +49,12 @@ int Context::create_srq(Request& request) {
   // As libmlx5 lays it out: one entry more than asked for, each a link and the pieces, powers of two.
   nic::SrqRequest wanted;
   wanted.pd = srq->pd->number;
+  if (srq->xrcd != nullptr) {
+    wanted.xrcd = srq->xrcd->domain->number;
+    wanted.cqn = srq->cq->number;
+    wanted.user_index = driver.uidx & 0xffffff;
+    wanted.says_srqn = cqe_version_ == 0;
+  }
   wanted.entries = std::bit_ceil(srq->max_wr + 1);
   const std::uint32_t stride = std::max(32u, std::bit_ceil(kSegmentBytes + srq->max_sge * kSegmentBytes));
   wanted.stride_log2 = static_cast<std::uint32_t>(std::countr_zero(stride));
@@ -72,6 +84,8 @@ int Context::create_srq(Request& request) {
     return failed;
   }
   ++kept.pd->users;
+  if (kept.xrcd != nullptr) ++kept.xrcd->users;
+  if (kept.cq != nullptr) ++kept.cq->users;
   return 0;
 }
 
@@ -84,6 +98,8 @@ int Context::destroy_srq(Request& request) {
   ib_uverbs_destroy_srq_resp out{};
   out.events_reported = srq->events.async_read();
   --srq->pd->users;
+  if (srq->xrcd != nullptr) --srq->xrcd->users;
+  if (srq->cq != nullptr) --srq->cq->users;
   objects_.remove(static_cast<std::uint32_t>(handle));
   return request.put(UVERBS_ATTR_DESTROY_SRQ_RESP, out);
 }

@@ -62,11 +62,36 @@ class Contexts : public ::testing::Test {
   Context context_{make_device()};
 };
 
-TEST(Context, DevxIsRefusedSoThatLibmlx5AsksAgain) {
+TEST(Context, OpensOnceWithDevxOrWithout) {
   Context context(make_device());
-  EXPECT_EQ(open_context(context, MLX5_IB_ALLOC_UCTX_DEVX), -EOPNOTSUPP);
-  EXPECT_EQ(open_context(context), 0);
-  EXPECT_EQ(open_context(context), -EINVAL);  // once
+  EXPECT_EQ(open_context(context, MLX5_IB_ALLOC_UCTX_DEVX), 0);
+  EXPECT_EQ(open_context(context), -EINVAL);
+  Context other(make_device());
+  EXPECT_EQ(open_context(other, MLX5_IB_ALLOC_UCTX_DEVX << 1), -EINVAL);  // a flag of the future
+  EXPECT_EQ(open_context(other), 0);
+}
+
+TEST_F(Contexts, WindowsHoldTheirDomain) {
+  const std::uint32_t domain = pd();
+  ib_uverbs_alloc_mw in{};
+  ib_uverbs_alloc_mw_resp out{};
+  in.pd_handle = domain + 1;
+  in.mw_type = 1;
+  EXPECT_EQ(write_command(context_, IB_USER_VERBS_CMD_ALLOC_MW, in, out), -EINVAL);
+  in.pd_handle = domain;
+  for (const unsigned wrong : {0u, 3u}) {
+    in.mw_type = static_cast<std::uint8_t>(wrong);
+    EXPECT_EQ(write_command(context_, IB_USER_VERBS_CMD_ALLOC_MW, in, out), -EINVAL);
+  }
+  for (const unsigned type : {1u, 2u}) {
+    in.mw_type = static_cast<std::uint8_t>(type);
+    ASSERT_EQ(write_command(context_, IB_USER_VERBS_CMD_ALLOC_MW, in, out), 0);
+    EXPECT_NE(out.rkey, 0u);
+    EXPECT_EQ(destroy_pd(domain), -EBUSY);
+    EXPECT_EQ(destroy(UVERBS_OBJECT_MW, UVERBS_METHOD_MW_DESTROY, out.mw_handle), 0);
+    EXPECT_EQ(destroy(UVERBS_OBJECT_MW, UVERBS_METHOD_MW_DESTROY, out.mw_handle), -ENOENT);
+  }
+  EXPECT_EQ(destroy_pd(domain), 0);
 }
 
 TEST(Context, NothingWorksBeforeItIsOpened) {
@@ -166,7 +191,6 @@ TEST_F(Contexts, MemoryThatCannotBeRegistered) {
   EXPECT_EQ(reg(domain, nullptr, 100, 0, out), -EFAULT);
   EXPECT_EQ(reg(domain, memory.data(), 0, 0, out), -EINVAL);
   EXPECT_EQ(reg(domain, memory.data(), 100, IB_UVERBS_ACCESS_REMOTE_WRITE, out), -EINVAL);
-  EXPECT_EQ(reg(domain, memory.data(), 100, IB_UVERBS_ACCESS_ON_DEMAND, out), -EOPNOTSUPP);
   EXPECT_EQ(reg(domain, memory.data(), 100, 1u << 15, out), -EINVAL);
   EXPECT_EQ(reg(domain + 77, memory.data(), 100, 0, out), -EINVAL);
   ib_uverbs_reg_mr in{};
@@ -233,7 +257,7 @@ TEST_F(Contexts, DmabufErrnosAreTheKernels) {
                            .in(UVERBS_ATTR_REG_DMABUF_MR_OFFSET, offset)
                            .in(UVERBS_ATTR_REG_DMABUF_MR_LENGTH, length)
                            .in(UVERBS_ATTR_REG_DMABUF_MR_IOVA, iova)
-                           .handle(UVERBS_ATTR_REG_DMABUF_MR_FD, static_cast<std::uint64_t>(std::int64_t{fd}))
+                           .in(UVERBS_ATTR_REG_DMABUF_MR_FD, fd)
                            .in(UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, access)
                            .out(UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, lkey)
                            .out(UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, rkey)
@@ -260,6 +284,32 @@ TEST_F(Contexts, DmabufErrnosAreTheKernels) {
   fd = file.get();
   access = IB_UVERBS_ACCESS_MW_BIND;
   EXPECT_EQ(ask(), -EINVAL);
+}
+
+TEST_F(Contexts, MemoryOnDemandNeedNotBeThere) {
+  const std::uint32_t domain = pd();
+  constexpr std::uint32_t kAsked = IB_UVERBS_ACCESS_ON_DEMAND | IB_UVERBS_ACCESS_LOCAL_WRITE;
+  ib_uverbs_reg_mr_resp everything{};
+  ASSERT_EQ(reg(domain, nullptr, ~0ull, kAsked, everything), 0);
+  std::vector<std::byte> memory(4096);
+  const auto advise = [&](const void* at, std::uint32_t length, std::uint32_t key, std::uint64_t advice) {
+    const struct {
+      ib_uverbs_sge piece;
+    } list{{reinterpret_cast<std::uintptr_t>(at), length, key}};
+    const std::uint32_t flags = IB_UVERBS_ADVISE_MR_FLAG_FLUSH;
+    return Call(UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR)
+        .handle(UVERBS_ATTR_ADVISE_MR_PD_HANDLE, domain)
+        .in(UVERBS_ATTR_ADVISE_MR_ADVICE, advice)
+        .in(UVERBS_ATTR_ADVISE_MR_FLAGS, flags)
+        .in(UVERBS_ATTR_ADVISE_MR_SGE_LIST, list)
+        .run(context_);
+  };
+  EXPECT_EQ(advise(memory.data(), 4096, everything.lkey, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE), 0);
+  EXPECT_EQ(advise(nullptr, 4096, everything.lkey, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH), -EFAULT);
+  EXPECT_EQ(advise(nullptr, 4096, everything.lkey, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT), 0);
+  EXPECT_EQ(advise(memory.data(), 4096, everything.lkey, 3), -EOPNOTSUPP);
+  EXPECT_EQ(advise(memory.data(), 4096, everything.lkey + 1, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH), -ENOENT);
+  EXPECT_EQ(destroy_mr(everything.mr_handle), 0);
 }
 
 TEST(Context, ClosingItDestroysWhatWasMade) {

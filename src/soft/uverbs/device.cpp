@@ -15,12 +15,24 @@ namespace {
 constexpr std::int64_t kLingerNs = 50'000'000;
 // While a program ends its other threads still run, and some take what they find then for an error: not for long.
 constexpr std::int64_t kLingerAtExitNs = 4'000'000;
+constexpr std::int64_t kFreeAtExitNs = 200'000'000;
+std::string with_comma(std::string first, const std::string& more) {
+  return more.empty() ? first : std::move(first) + "," + more;
+}
 std::atomic<bool> g_ending{false};
 constexpr std::chrono::milliseconds kLook{2};
 }  // namespace
 
 Device::Device(DeviceSettings settings)
-    : settings_(std::move(settings)), memory_(settings_.memory != nullptr ? settings_.memory : &own_memory_) {}
+    : settings_(std::move(settings)),
+      memory_(settings_.memory != nullptr ? settings_.memory : &own_memory_),
+      kernel_(kernel::machine_drivers(), settings_.kernel) {}
+
+kernel::DmaDevice Device::dma_device() const {
+  kernel::DmaDevice out;
+  out.name = fmt::format("strait{}", settings_.index);
+  return out;
+}
 
 Device::~Device() {
   if (progress_) unhook(*progress_);
@@ -42,11 +54,17 @@ void Device::finish() {
     if (talked) std::this_thread::sleep_for(kLook);
   } while (talked && !deadline.passed());
   if (!settings_.root.empty())
-    host::leave_report(settings_.root, fmt::format("strait{}", settings_.index), engine_->counters_text());
+    host::leave_report(settings_.root, fmt::format("strait{}", settings_.index),
+                       with_comma(engine_->counters_text(), kernel_.counters_text()));
 }
 
 void Device::finish_at_exit() {
   g_ending = true;
+  {
+    // exit() in a signal handler: what it interrupted may hold these.
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock() || (engine_ && !in_child() && !engine_->free_within(kFreeAtExitNs))) return;
+  }
   finish();
 }
 
@@ -60,7 +78,7 @@ Result<nic::Engine*> Device::engine() {
   STRAIT_TRY(auto engine, settings_.open_engine ? settings_.open_engine(config) : nic::Engine::open(config));
   engine->set_event_sink(&events_);
   if (!settings_.alone) {
-    STRAIT_TRY(progress_, Progress::start(*engine));
+    STRAIT_TRY(progress_, Progress::start(*engine, settings_.background, settings_.spin_ns));
   }
   engine_ = std::move(engine);
   return engine_.get();

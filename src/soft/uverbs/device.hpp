@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "soft/kernel/kernel.hpp"
 #include "soft/nic/engine.hpp"
 #include "soft/uverbs/events.hpp"
 #include "soft/uverbs/gids.hpp"
 #include "soft/uverbs/progress.hpp"
 #include "soft/uverbs/user_memory.hpp"
-#include "sys/fork_mark.hpp"
+#include "soft/uverbs/xrc_domains.hpp"
+#include "sys/fork.hpp"
 
 namespace strait::soft::uverbs {
 
@@ -22,10 +24,13 @@ struct DeviceSettings {
   unsigned index = 0;                  // strait0
   std::vector<GidEntry> gids;          // not empty
   nic::EngineConfig engine;            // faults, strictness, a capture, the carrier; addresses are the device's own
+  kernel::KernelSettings kernel;       // its ways to accelerators' memory
   const UserMemory* memory = nullptr;  // null: of this process
   // For tests: another engine than Engine::open() makes, and nobody but the caller to drive it.
   std::function<Result<std::unique_ptr<nic::Engine>>(const nic::EngineConfig&)> open_engine;
   bool alone = false;
+  bool background = false;   // option of that name
+  std::int64_t spin_ns = 0;  // and of that
 };
 
 class Device {
@@ -36,12 +41,17 @@ class Device {
   [[nodiscard]] unsigned index() const { return settings_.index; }
   [[nodiscard]] const std::vector<GidEntry>& gids() const { return settings_.gids; }
   [[nodiscard]] const UserMemory& memory() const { return *memory_; }
+  // Under the RDMA driver: whose an address or a descriptor is that is no host memory.
+  [[nodiscard]] kernel::Kernel& kernel() { return kernel_; }
+  [[nodiscard]] kernel::DmaDevice dma_device() const;
   // The largest path MTU, as a code.
   [[nodiscard]] std::uint8_t mtu() const { return mtu_code(gids().front().mtu_bytes); }
   // Opened with the first object that needs it: a program that only asks questions has no sockets and no thread.
   [[nodiscard]] Result<nic::Engine*> engine();
   // Of the engine, once there is one; null: alone.
   [[nodiscard]] Progress* progress() { return progress_.get(); }
+  [[nodiscard]] XrcDomains& xrc() { return xrc_; }
+  [[nodiscard]] EventRouter& events() { return events_; }
   // The program ends: sends what is still owed, and leaves the report.
   void finish();
   void finish_at_exit();
@@ -51,9 +61,11 @@ class Device {
   DeviceSettings settings_;
   OwnMemory own_memory_;
   const UserMemory* memory_;
+  kernel::Kernel kernel_;
   sys::ForkMark mark_;
   std::mutex mutex_;
   EventRouter events_;
+  XrcDomains xrc_;
   std::unique_ptr<nic::Engine> engine_;
   std::unique_ptr<Progress> progress_;
 };

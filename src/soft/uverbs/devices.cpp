@@ -61,6 +61,9 @@ Result<std::shared_ptr<Device>> Devices::at(unsigned index) {
   settings.index = index;
   settings.root = root_;
   STRAIT_TRY(settings.engine, engine_options(index));
+  STRAIT_TRY(const Options options, Options::read());
+  settings.background = options.flag("background");
+  settings.spin_ns = options.duration_ns("spin");
   auto gids = read_gids(root_, index);
   if (!gids) {
     Error error = std::move(gids).error();
@@ -68,6 +71,8 @@ Result<std::shared_ptr<Device>> Devices::at(unsigned index) {
     return error;
   }
   settings.gids = std::move(*gids);
+  STRAIT_TRY(settings.kernel,
+             kernel::KernelSettings::parse(options.text("peer_memory"), options.text("kernel_faults")));
   auto device = std::make_shared<Device>(std::move(settings));
   devices_[index] = device;
   at_exit(device);

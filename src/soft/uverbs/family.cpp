@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "soft/uverbs/context.hpp"
+#include "soft/uverbs/pages.hpp"
 #include "sys/mapping.hpp"
 
 namespace strait::soft::uverbs {
@@ -13,9 +14,6 @@ namespace strait::soft::uverbs {
 namespace {
 
 constexpr std::string_view kPrefix = "/dev/infiniband/uverbs";
-// Doorbell pages at the offsets that libmlx5 computes: page * (command << 8 | index). Sparse, so its size costs
-// nothing.
-constexpr std::size_t kPagesBytes = std::size_t{64} << 20;
 
 std::optional<unsigned> index_of(std::string_view node) {
   if (!node.starts_with(kPrefix)) return {};
@@ -41,8 +39,9 @@ class UverbsFamily final : public host::Family {
     const auto index = index_of(node);
     if (!index) return fail_errno(ENOENT, fmt::format("there is no device behind {}", node));
     STRAIT_TRY(auto device, devices_->at(*index));
-    STRAIT_TRY(auto pages, sys::make_sealed_memfd("strait-uverbs", kPagesBytes));
-    return host::Opened{std::move(pages), std::make_shared<Context>(std::move(device))};
+    STRAIT_TRY(auto pages, sys::make_sealed_memfd("strait-uverbs", pages::kBytes));
+    STRAIT_TRY(auto ours, pages.duplicate());
+    return host::Opened{std::move(pages), std::make_shared<Context>(std::move(device), std::move(ours))};
   }
 
  private:

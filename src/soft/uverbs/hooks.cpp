@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <mutex>
 #include <utility>
 
@@ -68,13 +69,16 @@ struct Pool {
 
 struct PollCq : Pool<PollCq, int, ibv_cq*, int, ibv_wc*> {
   static int run(Progress* progress, Function real, ibv_cq* cq, int n, ibv_wc* wc) {
-    if (progress != nullptr) progress->polled();
+    // What is there already is taken first: the engine has the time until the program finds nothing.
+    const int found = real(cq, n, wc);
+    if (progress == nullptr || !progress->polled(found != 0)) return found;
     return real(cq, n, wc);
   }
 };
 struct StartPoll : Pool<StartPoll, int, ibv_cq_ex*, ibv_poll_cq_attr*> {
   static int run(Progress* progress, Function real, ibv_cq_ex* cq, ibv_poll_cq_attr* attributes) {
-    if (progress != nullptr) progress->polled();
+    const int error = real(cq, attributes);
+    if (progress == nullptr || !progress->polled(error != ENOENT)) return error;
     return real(cq, attributes);
   }
 };
@@ -126,6 +130,11 @@ void hook_cq(const UserMemory& memory, std::uint64_t user_handle, Progress& prog
   replace<RequestNotify>(&context->ops.req_notify_cq, progress);
   replace<PostSend>(&context->ops.post_send, progress);
   if (auto* const extended = reach<ibv_cq_ex>(memory, user_handle)) replace<StartPoll>(&extended->start_poll, progress);
+}
+
+bool wants_timestamps(const UserMemory& memory, std::uint64_t user_handle) {
+  const auto* const cq = reach<ibv_cq_ex>(memory, user_handle);
+  return cq != nullptr && (cq->read_completion_ts != nullptr || cq->read_completion_wallclock_ns != nullptr);
 }
 
 void hook_qp(const UserMemory& memory, std::uint64_t user_handle, Progress& progress) {

@@ -13,6 +13,10 @@
 
 namespace strait::soft::uverbs {
 
+// Whether the program will read from the completions of this queue when they happened. libmlx5 does not tell the
+// kernel: hardware always writes it.
+[[nodiscard]] bool wants_timestamps(const UserMemory& memory, std::uint64_t user_handle);
+
 // Both take the user handle of a completion queue or queue pair that was just created.
 void hook_cq(const UserMemory& memory, std::uint64_t user_handle, Progress& progress);
 void hook_qp(const UserMemory& memory, std::uint64_t user_handle, Progress& progress);

@@ -4,6 +4,7 @@
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5_user_ioctl_cmds.h>
 
 #include "soft/uverbs/write_call.hpp"
 
@@ -38,7 +39,8 @@ constexpr A kInvokeWrite[] = {input(UVERBS_ATTR_CORE_IN, 4, kAny, false), room(U
 constexpr A kGetContext[] = {room(UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, 4, false),
                              room(UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, 8, false), kDriverIn, kDriverOut};
 constexpr A kQueryContext[] = {room(UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, 4, false),
-                               room(UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, 8, false), kDriverIn, kDriverOut};
+                               room(UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, 8, false),
+                               room(MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX, 0, false)};
 constexpr A kQueryPort[] = {number(UVERBS_ATTR_QUERY_PORT_PORT_NUM),
                             room(UVERBS_ATTR_QUERY_PORT_RESP, sizeof(ib_uverbs_query_port_resp))};
 constexpr A kQueryGidTable[] = {
@@ -49,6 +51,14 @@ constexpr A kQueryGidEntry[] = {number(UVERBS_ATTR_QUERY_GID_ENTRY_PORT), number
                                 room(UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, sizeof(ib_uverbs_gid_entry))};
 constexpr A kAsyncAlloc[] = {descriptor(UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE)};
 constexpr A kDestroyPd[] = {handle(UVERBS_ATTR_DESTROY_PD_HANDLE, Form::use, Kind::pd)};
+constexpr A kQueryDriverPort[] = {number(MLX5_IB_ATTR_QUERY_PORT_PORT_NUM), room(MLX5_IB_ATTR_QUERY_PORT, 8)};
+constexpr A kQueryPd[] = {handle(MLX5_IB_ATTR_QUERY_PD_HANDLE, Form::use, Kind::pd),
+                          room(MLX5_IB_ATTR_QUERY_PD_RESP_PDN, 4)};
+constexpr A kAllocUar[] = {handle(MLX5_IB_ATTR_UAR_OBJ_ALLOC_HANDLE, Form::make, Kind::uar),
+                           number(MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE), room(MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_OFFSET, 8),
+                           room(MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_LENGTH, 4),
+                           room(MLX5_IB_ATTR_UAR_OBJ_ALLOC_PAGE_ID, 4)};
+constexpr A kDestroyUar[] = {handle(MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE, Form::use, Kind::uar)};
 constexpr A kDestroyMr[] = {handle(UVERBS_ATTR_DESTROY_MR_HANDLE, Form::use, Kind::mr)};
 constexpr A kQueryMr[] = {handle(UVERBS_ATTR_QUERY_MR_HANDLE, Form::use, Kind::mr),
                           room(UVERBS_ATTR_QUERY_MR_RESP_LKEY, 4), room(UVERBS_ATTR_QUERY_MR_RESP_RKEY, 4),
@@ -61,7 +71,7 @@ constexpr A kRegDmabuf[] = {handle(UVERBS_ATTR_REG_DMABUF_MR_HANDLE, Form::make,
                             number(UVERBS_ATTR_REG_DMABUF_MR_OFFSET),
                             number(UVERBS_ATTR_REG_DMABUF_MR_LENGTH),
                             number(UVERBS_ATTR_REG_DMABUF_MR_IOVA),
-                            descriptor(UVERBS_ATTR_REG_DMABUF_MR_FD),
+                            input(UVERBS_ATTR_REG_DMABUF_MR_FD, 4, 8),
                             number(UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS),
                             room(UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, 4),
                             room(UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, 4)};
@@ -116,6 +126,60 @@ constexpr A kCreateSrq[] = {handle(UVERBS_ATTR_CREATE_SRQ_HANDLE, Form::make, Ki
 constexpr A kDestroySrq[] = {handle(UVERBS_ATTR_DESTROY_SRQ_HANDLE, Form::use, Kind::srq),
                              room(UVERBS_ATTR_DESTROY_SRQ_RESP, sizeof(ib_uverbs_destroy_srq_resp))};
 constexpr A kDestroyAh[] = {handle(UVERBS_ATTR_DESTROY_AH_HANDLE, Form::use, Kind::ah)};
+constexpr A kAllocDm[] = {handle(UVERBS_ATTR_ALLOC_DM_HANDLE, Form::make, Kind::dm),
+                          number(UVERBS_ATTR_ALLOC_DM_LENGTH),
+                          input(UVERBS_ATTR_ALLOC_DM_ALIGNMENT, 4, 8),
+                          room(MLX5_IB_ATTR_ALLOC_DM_RESP_START_OFFSET, 8, false),
+                          room(MLX5_IB_ATTR_ALLOC_DM_RESP_PAGE_INDEX, 2, false),
+                          number(MLX5_IB_ATTR_ALLOC_DM_REQ_TYPE, false)};
+constexpr A kFreeDm[] = {handle(UVERBS_ATTR_FREE_DM_HANDLE, Form::use, Kind::dm)};
+constexpr A kQueryDm[] = {handle(MLX5_IB_ATTR_QUERY_DM_REQ_HANDLE, Form::use, Kind::dm),
+                          room(MLX5_IB_ATTR_QUERY_DM_RESP_START_OFFSET, 8),
+                          room(MLX5_IB_ATTR_QUERY_DM_RESP_PAGE_INDEX, 2), room(MLX5_IB_ATTR_QUERY_DM_RESP_LENGTH, 8)};
+constexpr A kRegDmMr[] = {handle(UVERBS_ATTR_REG_DM_MR_HANDLE, Form::make, Kind::mr),
+                          number(UVERBS_ATTR_REG_DM_MR_OFFSET),
+                          number(UVERBS_ATTR_REG_DM_MR_LENGTH),
+                          handle(UVERBS_ATTR_REG_DM_MR_PD_HANDLE, Form::use, Kind::pd),
+                          number(UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS),
+                          handle(UVERBS_ATTR_REG_DM_MR_DM_HANDLE, Form::use, Kind::dm),
+                          room(UVERBS_ATTR_REG_DM_MR_RESP_LKEY, 4),
+                          room(UVERBS_ATTR_REG_DM_MR_RESP_RKEY, 4)};
+constexpr A kDestroyMw[] = {handle(UVERBS_ATTR_DESTROY_MW_HANDLE, Form::use, Kind::mw)};
+constexpr A kDestroyXrcd[] = {handle(UVERBS_ATTR_DESTROY_XRCD_HANDLE, Form::use, Kind::xrcd)};
+
+// DevX: command mailboxes have at least a header, and so have their answers.
+constexpr std::uint16_t kMailbox = 16;
+constexpr A kDevxOther[] = {input(MLX5_IB_ATTR_DEVX_OTHER_CMD_IN, kMailbox, kAny),
+                            room(MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT, kMailbox)};
+constexpr A kDevxQueryUar[] = {input(MLX5_IB_ATTR_DEVX_QUERY_UAR_USER_IDX, 4, 8),
+                               room(MLX5_IB_ATTR_DEVX_QUERY_UAR_DEV_IDX, 4)};
+constexpr A kDevxQueryEqn[] = {input(MLX5_IB_ATTR_DEVX_QUERY_EQN_USER_VEC, 4, 8),
+                               room(MLX5_IB_ATTR_DEVX_QUERY_EQN_DEV_EQN, 4)};
+constexpr A kDevxSubscribe[] = {descriptor(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_HANDLE),
+                                handle(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_OBJ_HANDLE, Form::use, Kind::any, false),
+                                input(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_TYPE_NUM_LIST, 2, kAny),
+                                input(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_NUM, 4, 8, false),
+                                number(MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_COOKIE, false)};
+constexpr A kDevxCreate[] = {handle(MLX5_IB_ATTR_DEVX_OBJ_CREATE_HANDLE, Form::make, Kind::devx),
+                             input(MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN, kMailbox, kAny),
+                             room(MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT, kMailbox)};
+constexpr A kDevxDestroy[] = {handle(MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE, Form::use, Kind::devx)};
+constexpr A kDevxModify[] = {handle(MLX5_IB_ATTR_DEVX_OBJ_MODIFY_HANDLE, Form::use, Kind::any),
+                             input(MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_IN, kMailbox, kAny),
+                             room(MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_OUT, kMailbox)};
+constexpr A kDevxQuery[] = {handle(MLX5_IB_ATTR_DEVX_OBJ_QUERY_HANDLE, Form::use, Kind::any),
+                            input(MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_IN, kMailbox, kAny),
+                            room(MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT, kMailbox)};
+constexpr A kUmemReg[] = {handle(MLX5_IB_ATTR_DEVX_UMEM_REG_HANDLE, Form::make, Kind::umem),
+                          number(MLX5_IB_ATTR_DEVX_UMEM_REG_ADDR),
+                          number(MLX5_IB_ATTR_DEVX_UMEM_REG_LEN),
+                          number(MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS),
+                          room(MLX5_IB_ATTR_DEVX_UMEM_REG_OUT_ID, 4),
+                          number(MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP, false),
+                          descriptor(MLX5_IB_ATTR_DEVX_UMEM_REG_DMABUF_FD, false)};
+constexpr A kUmemDereg[] = {handle(MLX5_IB_ATTR_DEVX_UMEM_DEREG_HANDLE, Form::use, Kind::umem)};
+constexpr A kDevxEvents[] = {descriptor(MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_HANDLE),
+                             number(MLX5_IB_ATTR_DEVX_ASYNC_EVENT_FD_ALLOC_FLAGS)};
 
 }  // namespace
 
@@ -130,6 +194,10 @@ const Context::Method* Tables::find(std::uint32_t object_method) {
       {UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY, kQueryGidEntry, &C::query_gid_entry},
       {UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC, kAsyncAlloc, &C::alloc_async},
       {UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY, kDestroyPd, &C::destroy_pd},
+      {UVERBS_OBJECT_DEVICE, MLX5_IB_METHOD_QUERY_PORT, kQueryDriverPort, &C::query_driver_port},
+      {UVERBS_OBJECT_PD, MLX5_IB_METHOD_PD_QUERY, kQueryPd, &C::query_pd},
+      {MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_ALLOC, kAllocUar, &C::alloc_uar},
+      {MLX5_IB_OBJECT_UAR, MLX5_IB_METHOD_UAR_OBJ_DESTROY, kDestroyUar, &C::destroy_uar},
       {UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, kDestroyMr, &C::destroy_mr},
       {UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR, kQueryMr, &C::query_mr},
       {UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, kAdviseMr, &C::advise_mr},
@@ -140,7 +208,25 @@ const Context::Method* Tables::find(std::uint32_t object_method) {
       {UVERBS_OBJECT_QP, UVERBS_METHOD_QP_DESTROY, kDestroyQp, &C::destroy_qp},
       {UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE, kCreateSrq, &C::create_srq},
       {UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_DESTROY, kDestroySrq, &C::destroy_srq},
+      {UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG, kRegDmMr, &C::reg_dm_mr},
+      {UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC, kAllocDm, &C::alloc_dm},
+      {UVERBS_OBJECT_DM, UVERBS_METHOD_DM_FREE, kFreeDm, &C::free_dm},
+      {UVERBS_OBJECT_DM, MLX5_IB_METHOD_DM_QUERY, kQueryDm, &C::query_dm},
+      {UVERBS_OBJECT_MW, UVERBS_METHOD_MW_DESTROY, kDestroyMw, &C::destroy_mw},
+      {UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY, kDestroyXrcd, &C::destroy_xrcd},
       {UVERBS_OBJECT_AH, UVERBS_METHOD_AH_DESTROY, kDestroyAh, &C::destroy_ah},
+      {MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER, kDevxOther, &C::devx_other},
+      {MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_QUERY_UAR, kDevxQueryUar, &C::devx_query_uar},
+      {MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_QUERY_EQN, kDevxQueryEqn, &C::devx_query_eqn},
+      {MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_SUBSCRIBE_EVENT, kDevxSubscribe, &C::devx_subscribe},
+      {MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_CREATE, kDevxCreate, &C::devx_create},
+      {MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_DESTROY, kDevxDestroy, &C::devx_destroy},
+      {MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_MODIFY, kDevxModify, &C::devx_modify},
+      {MLX5_IB_OBJECT_DEVX_OBJ, MLX5_IB_METHOD_DEVX_OBJ_QUERY, kDevxQuery, &C::devx_query},
+      {MLX5_IB_OBJECT_DEVX_UMEM, MLX5_IB_METHOD_DEVX_UMEM_REG, kUmemReg, &C::umem_reg},
+      {MLX5_IB_OBJECT_DEVX_UMEM, MLX5_IB_METHOD_DEVX_UMEM_DEREG, kUmemDereg, &C::umem_dereg},
+      {MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD, MLX5_IB_METHOD_DEVX_ASYNC_EVENT_FD_ALLOC, kDevxEvents,
+       &C::devx_alloc_events},
   };
   for (const C::Method& method : kMethods) {
     if ((std::uint32_t{method.object} << 16 | method.method) == object_method) return &method;
@@ -159,10 +245,13 @@ const Context::WriteMethod* Tables::find_write(std::uint64_t command) {
       {IB_USER_VERBS_CMD_ALLOC_PD, sizeof(ib_uverbs_alloc_pd), sizeof(ib_uverbs_alloc_pd_resp), &C::alloc_pd},
       {IB_USER_VERBS_CMD_REG_MR, sizeof(ib_uverbs_reg_mr), sizeof(ib_uverbs_reg_mr_resp), &C::reg_mr},
       {IB_USER_VERBS_CMD_REREG_MR, sizeof(ib_uverbs_rereg_mr), sizeof(ib_uverbs_rereg_mr_resp), &C::rereg_mr},
+      {IB_USER_VERBS_CMD_ALLOC_MW, sizeof(ib_uverbs_alloc_mw), sizeof(ib_uverbs_alloc_mw_resp), &C::alloc_mw},
       {IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, sizeof(ib_uverbs_create_comp_channel),
        sizeof(ib_uverbs_create_comp_channel_resp), &C::create_channel},
       {IB_USER_VERBS_CMD_RESIZE_CQ, sizeof(ib_uverbs_resize_cq), offsetof(ib_uverbs_resize_cq_resp, reserved),
        &C::resize_cq},
+      {IB_USER_VERBS_CMD_OPEN_XRCD, sizeof(ib_uverbs_open_xrcd), sizeof(ib_uverbs_open_xrcd_resp), &C::open_xrcd},
+      {IB_USER_VERBS_CMD_OPEN_QP, sizeof(ib_uverbs_open_qp), sizeof(ib_uverbs_create_qp_resp), &C::open_qp},
       {IB_USER_VERBS_CMD_MODIFY_SRQ, sizeof(ib_uverbs_modify_srq), 0, &C::modify_srq},
       {IB_USER_VERBS_CMD_QUERY_SRQ, sizeof(ib_uverbs_query_srq), sizeof(ib_uverbs_query_srq_resp), &C::query_srq},
       {IB_USER_VERBS_CMD_MODIFY_QP, sizeof(ib_uverbs_modify_qp), 0, &C::modify_qp},

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "sys/affinity.hpp"
+#include "sys/clock.hpp"
+#include "sys/pause.hpp"
 #include "sys/quiet_thread.hpp"
 
 namespace strait::soft::uverbs {
@@ -10,14 +13,17 @@ namespace strait::soft::uverbs {
 namespace {
 // How long the thread leaves the engine to a program that polls before it looks whether that still does.
 constexpr std::int64_t kPollerNapNs = 1'000'000;
-// Everything that needs the engine wakes it. These are for stores that nobody hooks: a doorbell rung by hand.
-constexpr std::int64_t kShortestNapNs = 1'000'000;
+// Everything that needs the engine wakes it, but for stores that nobody hooks: doorbells rung by hand. Who rings one
+// will ring again soon (UCX and device libraries post and poll in memory only), so naps begin short.
+constexpr std::int64_t kShortestNapNs = 20'000;
 constexpr std::int64_t kLongestNapNs = 20'000'000;
 constexpr int kMostPasses = 1000;
 }  // namespace
 
-Result<std::unique_ptr<Progress>> Progress::start(nic::Engine& engine) {
-  std::unique_ptr<Progress> made(new Progress(engine));
+Result<std::unique_ptr<Progress>> Progress::start(nic::Engine& engine, bool background, std::int64_t spin_ns) {
+  // With one processor for everything the program would be what it keeps from running.
+  if (sys::usable_cpus() < 2) spin_ns = 0;
+  std::unique_ptr<Progress> made(new Progress(engine, background, spin_ns));
   STRAIT_TRY(made->wake_, sys::Event::make());
   STRAIT_TRY(made->waits_, sys::EventSet::make());
   STRAIT_CHECK(made->waits_.add(made->wake_.fd()));
@@ -40,6 +46,16 @@ void Progress::wake() {
   if (!woken_.exchange(true)) wake_.raise();
 }
 
+// What comes next may be about to come: sleeping and waking takes longer than most answers do.
+void Progress::spin() {
+  for (std::int64_t until = sys::now_ns() + spin_ns_; !stop_ && sys::now_ns() < until;) {
+    if (engine_.drive(0) != 0)
+      until = sys::now_ns() + spin_ns_;
+    else
+      sys::pause_turn(0);
+  }
+}
+
 void Progress::run() {
   std::uint64_t seen = polls_.load(std::memory_order_relaxed);
   std::int64_t nap_ns = kShortestNapNs;
@@ -55,6 +71,7 @@ void Progress::run() {
     seen = polls;
     int passes = 0;
     while (passes < kMostPasses && !stop_ && engine_.drive(0) != 0) ++passes;
+    if (background_ && spin_ns_ > 0) spin();
     nap_ns = asked || passes != 0 ? kShortestNapNs : std::min(nap_ns * 2, kLongestNapNs);
     if (passes < kMostPasses && engine_.arm()) (void)waits_.wait_ns(nap_ns);
   }

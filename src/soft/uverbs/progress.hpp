@@ -12,30 +12,45 @@
 #include "soft/nic/engine.hpp"
 #include "sys/event.hpp"
 #include "sys/event_set.hpp"
-#include "sys/fork_mark.hpp"
+#include "sys/fork.hpp"
 
 namespace strait::soft::uverbs {
 
 class Progress {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<Progress>> start(nic::Engine& engine);
+  [[nodiscard]] static Result<std::unique_ptr<Progress>> start(nic::Engine& engine, bool background = false,
+                                                               std::int64_t spin_ns = 0);
   ~Progress();
 
-  // The program looks for completions.
-  void polled() {
-    polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // a lost count is harmless
-    (void)engine_.drive(0);
+  // The program looked for completions. True: it had none, the engine did something, and it is worth another look.
+  [[nodiscard]] bool polled(bool had_some) {
+    if (background_) return false;
+    const std::uint64_t polls = polls_.load(std::memory_order_relaxed) + 1;  // a lost count is harmless
+    polls_.store(polls, std::memory_order_relaxed);
+    // Who always finds some gets to it in the end.
+    if (had_some && polls % kPollsPerDrive != 0) return false;
+    return engine_.drive(0) != 0 && !had_some;
   }
   // It posted to this queue pair; 0: to one it did not name.
-  void posted(std::uint32_t qpn) { (void)engine_.drive(qpn); }
+  void posted(std::uint32_t qpn) {
+    if (!background_)
+      (void)engine_.drive(qpn);
+    else if (!engine_.post(qpn))
+      wake();
+  }
   // It is going to wait for an event, or has changed something that the engine must look at by itself.
   void wake();
 
  private:
-  explicit Progress(nic::Engine& engine) : engine_(engine) {}
+  static constexpr std::uint64_t kPollsPerDrive = 16;
+  Progress(nic::Engine& engine, bool background, std::int64_t spin_ns)
+      : engine_(engine), background_(background), spin_ns_(spin_ns) {}
   void run();
+  void spin();
 
   nic::Engine& engine_;
+  const bool background_;       // the thread alone drives it; what is posted leaves at once all the same
+  const std::int64_t spin_ns_;  // in the background: how long the thread looks before it sleeps
   sys::Event wake_;
   sys::EventSet waits_;
   std::atomic<std::uint64_t> polls_{0};

@@ -18,8 +18,23 @@
 
 namespace strait::soft::uverbs {
 
-// Values of uverbs_default_objects; `any` where none is meant.
-enum class Kind : std::uint8_t { pd = 1, channel = 2, cq = 3, qp = 4, srq = 5, ah = 6, mr = 7, mw = 8, xrcd = 10, any };
+// Values of uverbs_default_objects; then those of DevX; `any` where none is meant.
+enum class Kind : std::uint8_t {
+  pd = 1,
+  channel = 2,
+  cq = 3,
+  qp = 4,
+  srq = 5,
+  ah = 6,
+  mr = 7,
+  mw = 8,
+  xrcd = 10,
+  dm = 14,
+  devx = 100,
+  umem,
+  uar,
+  any
+};
 
 enum class Form : std::uint8_t {
   input,       // bytes

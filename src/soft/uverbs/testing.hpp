@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/mlx5-abi.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
 #include <cstring>
@@ -97,6 +98,19 @@ int write_command(Context& context, std::uint32_t command, const In& in, Out& ou
   const std::uint64_t number = command;
   // Core input is never inline in these tests: all structs are longer than 8 bytes, or fit.
   return call.in(UVERBS_ATTR_CORE_IN, in).out(UVERBS_ATTR_CORE_OUT, out).in(UVERBS_ATTR_WRITE_CMD, number).run(context);
+}
+
+// GET_CONTEXT as libmlx5 asks for it.
+inline int get_context(Context& context, std::uint8_t cqe_version = 1) {
+  mlx5_ib_alloc_ucontext_req_v2 asked{};
+  asked.total_num_bfregs = 16;
+  asked.num_low_latency_bfregs = 4;
+  asked.max_cqe_version = cqe_version;
+  mlx5_ib_alloc_ucontext_resp answer{};
+  return Call(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT)
+      .in(UVERBS_ATTR_UHW_IN, asked)
+      .out(UVERBS_ATTR_UHW_OUT, answer)
+      .run(context);
 }
 
 inline std::shared_ptr<Device> make_device() {

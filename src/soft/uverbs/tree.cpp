@@ -98,6 +98,11 @@ void write_device(Writer& out, unsigned device, const TreeSettings& settings) {
   out.file(pci + "/uevent",
            fmt::format("DRIVER=mlx5_core\nPCI_CLASS=20000\nPCI_ID=15B3:1019\nPCI_SUBSYS_ID=15B3:0008\nPCI_SLOT_NAME={}",
                        slot(device)));
+  // The network interface of a RoCE device. Programs take the device's IP address from there.
+  const GidEntry& first = settings.gids.front();
+  out.file(fmt::format("{}/net/{}/ifindex", pci, first.interface), fmt::format("{}", first.interface_index));
+  out.file(fmt::format("{}/net/{}/dev_port", pci, first.interface), "0");
+  out.file(fmt::format("{}/net/{}/mtu", pci, first.interface), fmt::format("{}", first.mtu_bytes));
   out.link("/sys/bus/pci/devices/" + slot(device), pci);
   out.claim("/sys/bus/pci/devices/" + slot(device));  // last: a claim makes a folder where there is nothing
 

@@ -33,6 +33,7 @@ TEST(Tree, DevicesAreWhereLibibverbsLooks) {
   EXPECT_EQ(text_of(sys + "infiniband/strait0/ports/1/gids/0"), "0000:0000:0000:0000:0000:ffff:0a00:0007\n");
   EXPECT_EQ(text_of(sys + "infiniband/strait0/ports/1/gid_attrs/ndevs/1"), "eth0\n");
   EXPECT_EQ(text_of(sys + "infiniband/strait0/device/vendor"), "0x15b3\n");
+  EXPECT_EQ(text_of(sys + "infiniband/strait0/device/net/eth0/ifindex"), "4\n");
   // The device of a class link is its PCI function, from either class.
   EXPECT_EQ(std::filesystem::canonical(sys + "infiniband/strait1/device"),
             std::filesystem::canonical(sys + "infiniband_verbs/uverbs1/device"));

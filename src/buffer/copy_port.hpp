@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// CopyPort: a MemoryPort made of a vendor's copies, for a software NIC in the same process and memory that nobody can
+// map.
+//
+// A copy engine has no atomics: those are read, changed and written back under a lock of this port. They are atomic to
+// everybody who uses the same port, not to a kernel that runs on the device at the same time.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "base/counters.hpp"
+#include "base/error.hpp"
+#include "strait/plugin.h"
+
+namespace strait::buffer {
+
+class CopyPort {
+ public:
+  CopyPort() = default;
+  CopyPort(const CopyPort&) = delete;
+  CopyPort& operator=(const CopyPort&) = delete;
+  virtual ~CopyPort() = default;
+
+  // The port refers to this object.
+  [[nodiscard]] strait_memory_port port();
+  // Copies that a NIC made through it.
+  [[nodiscard]] std::uint64_t used() const { return used_.load(); }
+
+ protected:
+  // Complete when they return. The range is checked against live allocations.
+  [[nodiscard]] virtual Status read(std::uint64_t address, void* into, std::uint64_t length_bytes) = 0;
+  [[nodiscard]] virtual Status write(std::uint64_t address, const void* from, std::uint64_t length_bytes) = 0;
+  [[nodiscard]] virtual bool in_child() const = 0;
+
+ private:
+  template <class Next>
+  std::int32_t change(std::uint64_t address, std::uint32_t width, std::uint64_t* old, Next next) noexcept;
+  template <class Call>
+  std::int32_t guarded(Call call) noexcept;
+
+  std::mutex atomics_;
+  Counter used_;
+};
+
+}  // namespace strait::buffer

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who moves small bytes, and what advice is answered with: the vendors in software, under `strait run --accelerators
+// cuda:1,rocm:1@bar,gaudi:1`.
+#include <gtest/gtest.h>
+
+#include "buffer/built_in.hpp"
+#include "buffer/cuda/driver.hpp"
+#include "buffer/provider.hpp"
+#include "sys/library.hpp"
+
+namespace strait::buffer {
+namespace {
+
+std::unique_ptr<Provider> open_kind(const std::string& kind, const std::string& config = "") {
+  auto opened = Provider::open(std::move(use_plugin(built_in_provider(kind), config).value()));
+  EXPECT_TRUE(opened) << opened.error().explain();
+  return opened ? std::move(*opened) : nullptr;
+}
+
+std::uint64_t count_of(const Provider& provider, const std::string& name) {
+  const std::string all = "," + provider.counters();
+  const std::size_t at = all.find("," + name + "=");
+  EXPECT_NE(at, std::string::npos) << name;
+  return at == std::string::npos ? 0 : std::stoull(all.substr(at + name.size() + 2));
+}
+
+struct Window {
+  const char* name;
+  const char* kind;
+  const char* config;
+  bool mapped_first;  // the mapping has to be asked for
+};
+class CpuCopies : public ::testing::TestWithParam<Window> {};
+
+// Small copies go through the window, larger ones by the engine: a window writes fast and reads slowly.
+TEST_P(CpuCopies, SmallOnesGoThroughTheWindow) {
+  const auto provider = open_kind(GetParam().kind, GetParam().config);
+  ASSERT_NE(provider, nullptr);
+  const std::uint64_t memory = provider->allocate(0, 65536).value();
+  std::vector<unsigned char> bytes(8192);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i * 3 + 1);
+  const auto here = reinterpret_cast<std::uint64_t>(bytes.data());
+  const auto move = [&](std::uint64_t to, std::uint64_t from, std::uint64_t length_bytes) {
+    const std::uint64_t before = count_of(*provider, "copies_by_cpu");
+    const auto ticket = provider->start_copy(to, from, length_bytes);
+    EXPECT_TRUE(ticket) << ticket.error().explain();
+    const Status done = provider->wait_copy(ticket.value_or(0), sys::Deadline::after_ns(30'000'000'000));
+    EXPECT_TRUE(done) << done.error().explain();
+    return count_of(*provider, "copies_by_cpu") - before;
+  };
+  void* window = nullptr;
+  if (GetParam().mapped_first) {
+    EXPECT_EQ(move(memory, here, 64), 0u) << "nothing is mapped yet";
+    const auto mapped = provider->map_cpu({memory, 65536});
+    ASSERT_TRUE(mapped) << mapped.error().explain();
+    window = *mapped;
+  }
+  EXPECT_EQ(move(memory, here, 4096), 1u);
+  EXPECT_EQ(move(memory + 4096, here + 4096, 4096), 1u);
+  EXPECT_EQ(move(memory, here, 4097), 0u);
+  std::vector<unsigned char> back(8192);
+  const auto there = reinterpret_cast<std::uint64_t>(back.data());
+  EXPECT_EQ(move(there, memory, 8192), 0u);
+  EXPECT_EQ(back, bytes) << "engine and window are the same bytes";
+  std::fill(back.begin(), back.end(), 0);
+  EXPECT_EQ(move(there, memory + 100, 64), 1u);
+  EXPECT_EQ(move(there + 64, memory + 164, 65), 0u);
+  EXPECT_TRUE(std::equal(back.begin(), back.begin() + 129, bytes.begin() + 100));
+  if (window != nullptr) {
+    EXPECT_EQ(static_cast<volatile unsigned char*>(window)[777], bytes[777]) << "a flag is read without any copy";
+    provider->unmap_cpu(window);
+    EXPECT_EQ(move(memory, here, 64), 0u) << "the window is gone";
+  }
+  EXPECT_TRUE(provider->free(memory));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CpuCopies,
+                         ::testing::Values(Window{"gdrcopy", "cuda", "cpu_map=gdrcopy", true},
+                                           Window{"bar", "rocm", "", false}),
+                         [](const auto& about) { return std::string(about.param.name); });
+
+TEST(CpuMapWays, AreRefusedWithTheReason) {
+  // The driver in software is as those before 13.3: its dma-bufs cannot be mapped.
+  for (const char* way : {"cpu_map=none", "cpu_map=dmabuf"}) {
+    const auto provider = open_kind("cuda", way);
+    const std::uint64_t memory = provider->allocate(0, 65536).value();
+    const auto mapped = provider->map_cpu({memory, 4096});
+    ASSERT_FALSE(mapped);
+    EXPECT_EQ(mapped.error().code, Code::unsupported);
+    EXPECT_NE(mapped.error().text.find("by gdrcopy: cpu_map in the provider's config"), std::string::npos)
+        << mapped.error().text;
+    EXPECT_TRUE(provider->free(memory));
+  }
+  for (const char* wrong : {"cpu_map=", "cpu_map=both", "cpu_map"})
+    EXPECT_FALSE(Provider::open(std::move(use_plugin(built_in_provider("cuda"), wrong).value()))) << wrong;
+  EXPECT_FALSE(Provider::open(std::move(use_plugin(built_in_provider("rocm"), "cpu_map=auto").value())));
+}
+
+// Three answers that are not the same.
+using Answer = Provider::Advised;
+Answer advised(Provider& provider, std::uint64_t address, std::uint32_t advice) {
+  const auto answer = provider.advise({address, 4096}, advice, STRAIT_HOST_PLACE);
+  EXPECT_TRUE(answer) << answer.error().explain();
+  return answer.value_or(Answer{});
+}
+
+TEST(Advice, IsDoneForHostMemoryThatWillBeNeededAndIgnoredAboutPlaces) {
+  const auto provider = open_kind("host");
+  const std::uint64_t memory = provider->allocate(0, 65536).value();
+  EXPECT_EQ(advised(*provider, memory, STRAIT_ADVICE_WILL_NEED), Answer::done);
+  EXPECT_EQ(advised(*provider, memory, STRAIT_ADVICE_PREFER_PLACE), Answer::ignored);
+  EXPECT_TRUE(provider->free(memory));
+}
+
+TEST(Advice, IsIgnoredForDeviceMemory) {
+  for (const char* kind : {"cuda", "rocm"}) {
+    const auto provider = open_kind(kind);
+    const std::uint64_t memory = provider->allocate(0, 65536).value();
+    for (std::uint32_t advice = 1; advice <= STRAIT_ADVICE_LAST; ++advice)
+      EXPECT_EQ(advised(*provider, memory, advice),
+                advice == STRAIT_ADVICE_OWN_PAGES ? Answer::unsupported : Answer::ignored)
+          << kind << " " << advice;
+    EXPECT_TRUE(provider->free(memory));
+  }
+}
+
+TEST(Advice, IsUnsupportedByGaudi) {
+  const auto provider = open_kind("gaudi");
+  const std::uint64_t memory = provider->allocate(0, 65536).value();
+  for (std::uint32_t advice = 1; advice <= STRAIT_ADVICE_LAST; ++advice)
+    EXPECT_EQ(advised(*provider, memory, advice), Answer::unsupported) << advice;
+  EXPECT_TRUE(provider->free(memory));
+}
+
+TEST(Advice, IsDoneForManagedMemory) {
+  const auto provider = open_kind("cuda");
+  const std::uint64_t other = provider->allocate(0, 4096).value();  // the device is in use
+  const cuda::Driver& driver = *cuda::Driver::get().value();
+  const sys::Library library = sys::Library::open("libcuda.so.1").value();
+  using Managed = cuda::CuResult (*)(cuda::Pointer*, std::size_t, unsigned);
+  cuda::Context context = nullptr;
+  ASSERT_EQ(driver.primary_retain(&context, 0), cuda::kOk);
+  ASSERT_EQ(driver.push(context), cuda::kOk);
+  cuda::Pointer memory = 0;
+  ASSERT_EQ(library.symbol<Managed>("cuMemAllocManaged").value()(&memory, 1 << 20, 1), cuda::kOk);
+  for (std::uint32_t advice = 1; advice < STRAIT_ADVICE_OWN_PAGES; ++advice)
+    EXPECT_EQ(advised(*provider, memory, advice), Answer::done) << advice;
+  EXPECT_EQ(advised(*provider, memory, STRAIT_ADVICE_OWN_PAGES), Answer::unsupported);
+  EXPECT_EQ(driver.free(memory), cuda::kOk);
+  ASSERT_EQ(driver.pop(&context), cuda::kOk);
+  EXPECT_EQ(driver.primary_release(0), cuda::kOk);
+  EXPECT_TRUE(provider->free(other));
+}
+
+}  // namespace
+}  // namespace strait::buffer

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host: a peer Node of the same host, seen from who uses its memory; Visits: all of them, with the thread that listens
+// to what they revoke.
+//
+// Threads: find() and the marks belong to lanes, one thread each; everything else takes the host's lock.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "grant/window.hpp"
+#include "sys/calls.hpp"
+#include "sys/clock.hpp"
+#include "sys/event.hpp"
+#include "sys/event_set.hpp"
+#include "sys/fork.hpp"
+#include "sys/peer_file.hpp"
+
+namespace strait::grant {
+
+class Host {
+ public:
+  // Greets the door of the Node `node`. Code::gone: there is none within reach.
+  [[nodiscard]] static Result<std::shared_ptr<Host>> visit(const NodeId& node, sys::Deadline deadline,
+                                                           const sys::Calls& calls = sys::real_calls());
+  ~Host();
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  // ---- Lanes
+  [[nodiscard]] Mark* take_mark();  // null: all are taken
+  void give_back(Mark* mark);
+  // Inside only. Null: not granted, or not any more.
+  [[nodiscard]] const Window* find(std::uint64_t region_id, std::uint64_t address, std::uint32_t rkey) const {
+    if (gone_.load(std::memory_order_relaxed)) [[unlikely]]
+      return nullptr;
+    return table_.load(std::memory_order_acquire)->find(region_id, address, rkey);
+  }
+  [[nodiscard]] bool needs_fence() const { return needs_fence_; }
+  // After raising a signal.
+  void wake_sleepers() const {
+    if (reinterpret_cast<const LedgerEntry*>(ledger_.data())[kSleepersEntry].load() != 0) wake_.raise();
+  }
+  [[nodiscard]] std::int32_t pid() const { return pid_; }
+  // Is the process that greeted still there? A system call: for copies by process id.
+  [[nodiscard]] bool is_there() const;
+  [[nodiscard]] bool is_gone() const { return gone_.load(std::memory_order_relaxed); }
+
+  // ---- Anybody
+  // Asks for a grant of the region. What it is refused for is an error; a copy grant where this process may not read
+  // the other's memory is one too.
+  [[nodiscard]] Result<Way> ask(const Subject& subject, const Proof& proof, sys::Deadline deadline);
+  [[nodiscard]] const std::string& no_copies_because() const { return no_copies_because_; }
+  [[nodiscard]] std::size_t window_count();
+
+  // ---- Visits
+  [[nodiscard]] int socket() const { return socket_.get(); }
+  // Takes in what the owner said, and lets go of what it took back. False: it is gone. `again`: somebody is still
+  // inside.
+  [[nodiscard]] bool listen(bool& again);
+
+ private:
+  Host() = default;
+  struct Answer {
+    Note note;
+    std::vector<sys::Fd> fds;
+  };
+  [[nodiscard]] Status greet(sys::Deadline deadline, const sys::Calls& calls);
+  [[nodiscard]] Result<Way> open_locked(const Subject& subject, Answer answer);
+  void add_locked(std::unique_ptr<Window> window);
+  void on_revoked_locked(std::uint64_t stamp);
+  // Frees what no lane can be looking at any more.
+  [[nodiscard]] bool let_go_locked();
+  [[nodiscard]] std::vector<std::uint64_t> marks_now() const;
+  [[nodiscard]] Mark& mark(std::uint32_t i) const { return reinterpret_cast<Mark*>(marks_.data())[i]; }
+
+  struct Retired {
+    std::unique_ptr<Window> window;
+    std::unique_ptr<WindowTable> table;
+    std::vector<std::uint64_t> marks;  // as they were when it went out of use
+    std::uint64_t stamp = 0;
+  };
+
+  sys::ForkMark fork_mark_;
+  sys::ProcessFd socket_;
+  std::int32_t pid_ = 0;
+  bool needs_fence_ = false;
+  std::string no_copies_because_;
+  sys::Mapping marks_;
+  sys::Mapping ledger_;
+  sys::Event wake_;
+  alignas(64) std::atomic<WindowTable*> table_{nullptr};
+  std::atomic<bool> gone_{false};
+
+  alignas(64) std::mutex mutex_;
+  std::condition_variable answered_;
+  std::map<std::uint64_t, std::optional<Answer>> questions_;
+  std::uint64_t next_question_ = 1;
+  std::uint64_t taken_marks_ = 0;
+  std::unique_ptr<WindowTable> own_table_;
+  std::map<std::uint64_t, std::vector<std::unique_ptr<Window>>> windows_;  // by stamp
+  std::vector<Retired> retired_;
+};
+
+class Visits {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Visits>> start();
+  ~Visits();
+  Visits(const Visits&) = delete;
+  Visits& operator=(const Visits&) = delete;
+
+  [[nodiscard]] Status add(std::shared_ptr<Host> host);
+  void abandon();
+
+ private:
+  Visits() = default;
+  void run();
+
+  sys::ForkMark mark_;
+  sys::Event stop_;
+  sys::EventSet events_;
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Host>> hosts_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace strait::grant

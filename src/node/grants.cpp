@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Giving and taking back map and copy grants; asking for them.
+#include <array>
+#include <cstring>
+
+#include "base/mac.hpp"
+#include "node/core.hpp"
+#include "node/near.hpp"
+#include "node/peer.hpp"
+#include "sys/peer_file.hpp"
+
+namespace strait::node {
+namespace {
+
+constexpr std::uint32_t kWrites = STRAIT_REMOTE_WRITE | STRAIT_REMOTE_ATOMIC;
+
+grant::Subject subject_of(const rendezvous::Target& target) {
+  return {target.region_id, target.epoch, target.address, target.length_bytes, target.access, target.rkey};
+}
+
+// The memory file behind a region, if it holds the region's pages and no others.
+Result<sys::Fd> own_file(const strait_region& region) {
+  Reached& exported = *region.exported;
+  STRAIT_TRY(const Reached::Files files, exported.open());
+  if (!files) return fail(Code::unsupported, "it lies in no file that could be mapped");
+  const exports::ExportedFd& file = files->pages.valid() ? files->pages : files->fd;
+  if (const Status sealed = sys::check_sealed(file.fd(), 0); !sealed)
+    return fail(Code::unsupported, "it lies in no memory file: {}", sealed.error().text);
+  const std::uint64_t offset = file.offset() + (region.address - exported.range().address);
+  if (offset != 0 || !sys::holds_exactly(file.fd(), region.length_bytes))
+    return fail(Code::unsupported, "it is a part of a larger allocation, whose other pages would come with it");
+  return sys::Fd::copy_of(file.fd());
+}
+
+}  // namespace
+}  // namespace strait::node
+
+// Accelerator memory in software lies in a file: this CPU can move its bytes too, by a mapping of its own, made when it
+// is first asked for.
+std::byte* strait_region::find_view(std::uint64_t offset) {
+  using namespace strait;
+  const std::lock_guard lock(staging_mutex);
+  if (std::byte* const first = view.load(); first != nullptr) return first + offset;
+  if (viewless || staged || !exported) return nullptr;
+  viewless = true;
+  const auto opened = exported->open();
+  if (!opened || !*opened) return nullptr;
+  const exports::ExportedFd& file = (*opened)->pages.valid() ? (*opened)->pages : (*opened)->fd;
+  const std::uint64_t at = file.offset() + (address - exported->range().address);
+  const std::uint64_t skip = at % sys::page_bytes();
+  const std::uint64_t bytes = sys::round_up(skip + length_bytes, sys::page_bytes());
+  if (!sys::check_sealed(file.fd(), at - skip + bytes)) return nullptr;
+  auto mapped = sys::map_file(file.fd(), at - skip, bytes, sys::Protect::read_write);
+  if (!mapped) return nullptr;
+  sys::keep_from_children(*mapped);
+  view_mapping = std::move(*mapped);
+  view.store(view_mapping.data() + skip, std::memory_order_release);
+  return view.load() + offset;
+}
+
+namespace strait::node {
+
+// Anything that is between the bytes and the peer on purpose would be passed by.
+std::string Core::why_no_grants() const {
+  if (settings_.grants == Grants::ring) return "option grant=ring";
+  if (options_.flag("strict")) return "option strict: the NIC is to see every operation";
+  if (!options_.text("faults").empty()) return "option faults: the NIC is to see every operation";
+  if (!options_.text("capture").empty()) return "option capture: the NIC is to see every operation";
+  if (options_.text("carrier") == "roce") return "option carrier=roce: everything is to be packets";
+  // What a NIC of the kernel's does atomically (the kernel's own in software included) is not atomic to a CPU.
+  if (options_.text("nics").find("verbs") != std::string::npos)
+    return "option nics: a verbs NIC's atomics are not a CPU's";
+  for (const Rail& rail : rails_) {
+    if (!rail.nic->is_software()) return fmt::format("{} is no NIC in software", rail.nic->name());
+  }
+  return rails_.empty() ? "there is no NIC" : "";
+}
+
+Status Core::open_door() {
+  no_grants_because_ = why_no_grants();
+  if (!no_grants_because_.empty()) return {};
+  STRAIT_TRY(door_, grant::Door::open(id_, *this));
+  STRAIT_TRY(visits_, grant::Visits::start());
+  // Who sleeps on a descriptor of its own does so between two calls: peers always raise the event.
+  if (settings_.progress == ProgressMode::eventfd) door_->begin_sleep();
+  return {};
+}
+
+grant::Proof Core::proof_of(const grant::Subject& subject) const {
+  std::array<std::byte, 8 + sizeof subject> bytes{};
+  std::memcpy(bytes.data(), "grant 1", 8);
+  std::memcpy(bytes.data() + 8, &subject, sizeof subject);
+  const Digest digest = hmac_sha256(ticket_key_, bytes);
+  grant::Proof proof;
+  std::memcpy(proof.data(), digest.data(), proof.size());
+  return proof;
+}
+
+void Core::add_proof(rendezvous::Target& target) const {
+  if (!door_) return;
+  target.proof = proof_of(subject_of(target));
+  target.grantable = 1;
+}
+
+Result<grant::Offer> Core::on_ask(const grant::Subject& subject, const grant::Proof& proof) {
+  if (!same_digest(proof, proof_of(subject)))
+    return fail(Code::denied, "the proof that came with the target does not fit it");
+  const std::lock_guard lock(regions_mutex_);
+  const auto found = regions_.find(subject.region_id);
+  if (found == regions_.end()) return fail(Code::gone, "the region was revoked");
+  const strait_region& region = *found->second;
+  if (region.state.load() != RegionState::live || region.epoch.load() != subject.epoch)
+    return fail(Code::gone, "the region was revoked");
+  grant::Offer offer;
+  const bool writes = (subject.access & kWrites) != 0;
+  std::string why;
+  if (settings_.grants == Grants::copy) {
+    why = "option grant=copy";
+  } else if (subject.address != region.address || subject.length_bytes != region.length_bytes ||
+             subject.access != region.access) {
+    why = "the target is a part of the region";
+  } else if (auto file = own_file(region); !file) {
+    why = file.error().text;
+  } else if (const Status sealed = sys::seal_for_peers(file->get(), writes); !sealed) {
+    why = sealed.error().text;
+  } else {
+    offer.way = grant::Way::map;
+    offer.memory = std::move(*file);
+    if ((subject.access & STRAIT_REMOTE_WRITE) != 0 && region.signals.fd() >= 0) {
+      STRAIT_TRY(offer.signals, sys::Fd::copy_of(region.signals.fd()));
+    }
+    return offer;
+  }
+  if (settings_.grants == Grants::map) return fail(Code::unsupported, "no map grant: {}", why);
+  if (!region.cpu_accessible)
+    return fail(Code::unsupported, "no map grant: {}; no copy grant: a CPU cannot reach {}", why,
+                region.claim.device->name);
+  offer.way = grant::Way::copy;
+  return offer;
+}
+
+bool Core::still_shared(const grant::Subject& subject) {
+  const std::lock_guard lock(regions_mutex_);
+  const auto found = regions_.find(subject.region_id);
+  return found != regions_.end() && found->second->state.load() == RegionState::live &&
+         found->second->epoch.load() == subject.epoch;
+}
+
+// ---- Asking
+
+std::shared_ptr<grant::Host> Core::host_of(strait_peer& peer, sys::Deadline deadline) {
+  if (!door_ || !peer.same_host) return nullptr;
+  const std::lock_guard lock(peer.host_mutex);
+  if (peer.host_tried) return peer.host;
+  peer.host_tried = true;
+  auto host = grant::Host::visit(peer.node_id, deadline);
+  if (!host) {
+    peer.no_grants_because = host.error().text;
+    return nullptr;
+  }
+  if (!visits_->add(*host)) return nullptr;
+  peer.host = std::move(*host);
+  return peer.host;
+}
+
+void Core::bring_near(strait_lane& lane, strait_peer& peer, sys::Deadline deadline) {
+  if (lane.near.load(std::memory_order_relaxed) != nullptr) return;
+  const std::shared_ptr<grant::Host> host = host_of(peer, deadline);
+  if (!host) return;
+  const std::lock_guard lock(peer.host_mutex);
+  if (lane.near.load(std::memory_order_relaxed) != nullptr) return;
+  grant::Mark* const mark = host->take_mark();
+  if (mark == nullptr) return;  // lanes beyond those that fit the marks use the NIC
+  lane.near_side = std::make_unique<Near>(host, mark);
+  lane.near_side->map_path = fmt::format("map grant -> {}", peer.name);
+  lane.near_side->copy_path = fmt::format("copy grant -> {}", peer.name);
+  lane.near_side->copy_paths =
+      fmt::format("{}; under {} bytes and atomics: {}", lane.near_side->copy_path, kCopyAtLeast, lane.path);
+  lane.near.store(lane.near_side.get(), std::memory_order_release);
+}
+
+// Whatever comes of it, the target is good through the NIC.
+void Core::ask_for_grant(strait_peer& peer, const rendezvous::Target& target, sys::Deadline deadline) {
+  if (target.grantable == 0) return;
+  const std::shared_ptr<grant::Host> host = host_of(peer, deadline);
+  if (!host) return;
+  if (peer.lane) bring_near(*peer.lane, peer, deadline);
+  const auto way = host->ask(subject_of(target), target.proof, deadline);
+  if (way) {
+    counters_.get(*way == grant::Way::map ? "map_grants" : "copy_grants").add();
+    return;
+  }
+  counters_.get("grants_refused").add();
+  log_.write(Level::info, "region {} of {} goes through the NIC: {}", target.region_id, peer.name, way.error().text);
+}
+
+// ---- Taking back
+
+std::vector<grant::Holdout> Core::take_back(strait_region& region, sys::Deadline deadline) {
+  if (!door_ || region.access == 0) return {};
+  return door_->revoke(region.id, deadline);
+}
+
+bool Core::is_held(const strait_region& region) {
+  return door_ && region.access != 0 && !region.left_behind && door_->is_held(region.id);
+}
+
+// Somebody still maps the region's pages. They are left to it: the memory gets others, with the same bytes, at the same
+// address. Only where nothing else refers to the old ones.
+bool Core::leave_pages(strait_region& region, const std::vector<grant::Holdout>& holdouts) {
+  if (holdouts.empty()) return true;
+  counters_.get("grant_holdouts").add(holdouts.size());
+  {
+    const std::lock_guard lock(regions_mutex_);
+    if (region.memory == nullptr || region.memory->shared != 1 || region.claim.sort != STRAIT_SORT_HOST) return false;
+  }
+  // Registrations name the old pages.
+  region.local.reset();
+  region.exported.reset();
+  const buffer::Range range = region.claim.whole;
+  if (cache_) cache_->invalidate(range.address, range.length_bytes);
+  const auto renewed = region.claim.provider->advise(range, STRAIT_ADVICE_OWN_PAGES, STRAIT_HOST_PLACE);
+  if (!renewed || *renewed != buffer::Provider::Advised::done) return false;
+  region.left_behind = true;
+  counters_.get("pages_left").add();
+  log_.write(Level::warn,
+             "process {} did not let go of region {} in time: its pages were left to it, and the memory has others now",
+             holdouts[0].pid, region.id);
+  return true;
+}
+
+}  // namespace strait::node

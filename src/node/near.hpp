@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on a peer's memory that this process reaches by itself: by a mapping (map grant) or by the kernel's copy
+// between processes (copy grant). They are complete when they return.
+//
+// Everything a NIC of the owner would check is checked here against what the owner granted. What does not fit is not
+// refused but posted to the NIC, so that there is one place that says no, and says why.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "grant/host.hpp"
+#include "node/lane.hpp"
+#include "node/region.hpp"
+#include "strait/c.h"
+
+namespace strait::node {
+
+// What a lane needs for that. Set once, gone with the lane.
+struct Near {
+  Near(std::shared_ptr<grant::Host> whose, grant::Mark* taken) : host(std::move(whose)), mark(taken) {}
+  ~Near() { host->give_back(mark); }
+  Near(const Near&) = delete;
+  Near& operator=(const Near&) = delete;
+
+  const std::shared_ptr<grant::Host> host;
+  grant::Mark* const mark;
+  std::uint64_t turns = 0;
+  std::string map_path, copy_path, copy_paths;  // for people; the last with the way of what is too short for a copy
+};
+
+// Below, the ring is quicker than a system call.
+inline constexpr std::uint64_t kCopyAtLeast = 8192;
+
+// By which grant operations on the target go now.
+[[nodiscard]] grant::Way way_to(strait_lane& lane, Near& near, const strait_target& target);
+
+// True: done, and `id` says so (STRAIT_OP_COMPLETE). False: nothing happened; it is the NIC's.
+[[nodiscard]] bool put_near(strait_lane& lane, Near& near, const strait_slice& from, const strait_target& to,
+                            std::uint64_t to_offset, const strait_op_options* options, std::uint64_t& id);
+[[nodiscard]] bool get_near(strait_lane& lane, Near& near, const strait_slice& into, const strait_target& from,
+                            std::uint64_t from_offset, std::uint64_t& id);
+[[nodiscard]] bool atomic_near(strait_lane& lane, Near& near, post::Kind kind, const strait_target& at,
+                               std::uint64_t offset, std::uint64_t operand, std::uint64_t compare, std::uint64_t& id);
+// All items or none.
+[[nodiscard]] bool batch_near(strait_lane& lane, Near& near, const strait_item* items, std::uint32_t n_items,
+                              const strait_op_options* options, std::uint64_t& id);
+
+}  // namespace strait::node

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The registration cache of a Node: one entry per allocation, with a key of every NIC.
+#include "node/core.hpp"
+
+namespace strait::node {
+namespace {
+
+// Without what was being done: the way and the NIC are named beside it.
+std::string cause_of(const Error& why) {
+  std::size_t at = why.text.find("did not register");
+  if (at != std::string::npos) at = why.text.find(": ", at);
+  return at == std::string::npos ? why.text : why.text.substr(at + 2);
+}
+
+}  // namespace
+
+void Core::open_cache() {
+  keys::CacheLimits limits;
+  limits.entries = static_cast<std::size_t>(options_.integer("cache_entries"));
+  limits.bytes = static_cast<std::uint64_t>(options_.integer("cache_bytes"));
+  limits.dead_bytes = static_cast<std::uint64_t>(options_.integer("cache_dead_bytes"));
+  limits.refusal_ns = options_.duration_ns("cache_refusals");
+  // Dropping `keep` deregisters.
+  freed_.sleeper = &sleeper_;
+  cache_ =
+      std::make_unique<keys::Cache>([this](const keys::Allocation& allocation,
+                                           std::uint32_t access) { return register_everywhere(allocation, access); },
+                                    [](const keys::Registration&) {}, limits);
+  if (options_.text("monitor") != "userfaultfd") return;
+  auto started =
+      keys::Monitor::start([cache = cache_.get()](std::uint64_t address,
+                                                  std::uint64_t length) { return cache->try_forget(address, length); },
+                           [cache = cache_.get()] { cache->reap(); });
+  if (started) {
+    monitor_ = std::move(*started);
+  } else {
+    warnings_.push_back("option monitor: " + started.error().text +
+                        "; host memory that this Node did not allocate is registered at every share");
+  }
+}
+
+// "This is host memory" is only remembered while the monitor would have told of any change: addresses are used again,
+// also by devices. Everything else is asked about anew.
+Result<buffer::Claim> Core::recognise(buffer::Range range) {
+  if (monitor_ && cache_) {
+    monitor_->settle();
+    const keys::Allocation known{range.address, range.length_bytes, 0, true, true};
+    if (cache_->knows(known, STRAIT_NIC_LOCAL_WRITE)) {
+      counters_.get("host_remembered").add();
+      return providers_->host_claim(range);
+    }
+  }
+  return providers_->classify(range);
+}
+
+// The cache keeps what is registered here until the memory is freed or something newer needs the place; the memory
+// keeps its export, so that whatever is shared of it later exports nothing.
+Result<Reached::Files> Core::register_early(buffer::Range range) {
+  if (rails_.empty()) return fail(Code::unsupported, "this Node has no NIC that memory could be registered with");
+  STRAIT_TRY(const buffer::Claim claim, providers_->classify(range));
+  Reached::Files files;
+  STRAIT_TRY(ExportBook::Shared exported,
+             book_.get(claim, rails_[0].abilities, exports::Policy{false, settings_.reach}, files));
+  keys::Allocation allocation{claim.whole.address, claim.whole.length_bytes, key_identity(claim), true};
+  while (exported->way() != exports::Way::staged) {  // which is asked for by name: no NIC is to see it
+    const auto lease = acquire(allocation, *exported, STRAIT_NIC_LOCAL_WRITE);
+    if (lease) return exported->way() == exports::Way::dmabuf ? files : Reached::Files();
+    STRAIT_TRY(exported, next_way(*exported, lease.error(), false, files));
+  }
+  return Reached::Files();
+}
+
+// By its address or by a descriptor: two registrations, of which one may be refused and remembered as such.
+Result<keys::Lease> Core::acquire(keys::Allocation allocation, Reached& exported, std::uint32_t access) {
+  allocation.told = &exported;
+  return cache_->acquire(allocation,
+                         access | (exported.by_device_address() ? std::uint32_t{STRAIT_NIC_DEVICE_ADDRESS} : 0u));
+}
+
+// Which way works is known for certain only when the NIC has been asked. What it will not register one way may be
+// reached by the next, unless a way was asked for by name; what it said is kept with what is tried then.
+Result<ExportBook::Shared> Core::next_way(const Reached& refused, const Error& why, bool may_stage,
+                                          Reached::Files& files) {
+  const bool passing = why.code == Code::again || why.code == Code::timeout || why.code == Code::gone;
+  if (passing || settings_.reach != exports::Reach::automatic || refused.way() == exports::Way::host_pages ||
+      refused.claim().provider == nullptr)
+    return why;
+  exports::Policy policy{may_stage, settings_.reach, refused.refused()};
+  policy.refused.push_back({refused.way(), cause_of(why)});
+  files.reset();
+  auto next = book_.find_out(refused.claim(), rails_[0].abilities, policy, files);
+  if (next) {
+    counters_.get("reach_fallbacks").add();
+    return next;
+  }
+  Error all = next.error();
+  all.code = why.code;
+  all.sys_errno = why.sys_errno;
+  if (!why.remedy.empty()) all.remedy = why.remedy;
+  return all;
+}
+
+// Only memory of no file: of shared memory the kernel does not tell in every case (shmdt).
+bool Core::watch_host(const keys::Allocation& allocation) {
+  return address_space_.look(allocation.base, allocation.length_bytes).anonymous &&
+         monitor_->watch(allocation.base, allocation.length_bytes).has_value();
+}
+
+// The descriptors are closed when this returns, unless somebody else is registering with them.
+Result<keys::Registration> Core::register_everywhere(const keys::Allocation& allocation, std::uint32_t access) {
+  const ExportBook::Shared exported = static_cast<Reached*>(allocation.told)->shared_from_this();
+  STRAIT_TRY(const Reached::Files files, exported->open());
+  rail::MemoryRequest request;
+  request.address = allocation.base;
+  request.length_bytes = allocation.length_bytes;
+  request.access = access;
+  if (files) {
+    request.fd = files->fd.fd();
+    request.fd_offset = files->fd.offset();
+    request.port = exported->port();
+    if (files->pages.valid()) {
+      request.pages_fd = files->pages.fd();
+      request.pages_offset = files->pages.offset();
+    }
+    if (exported->way() == exports::Way::host_pages) request.access |= STRAIT_NIC_CPU_ADDRESS;
+  }
+  struct Kept {
+    ExportBook::Shared exported;  // who shares it again need not find out how it is reached
+    std::vector<rail::MemoryKey> keys;
+    FreeWatch watch;
+  };
+  keys::Registration made;
+  // Before the NIC is asked: what happens to the memory from here on is known.
+  const std::shared_ptr<Kept> kept(new Kept{exported, {}, FreeWatch(exported->claim(), cache_.get(), &freed_)});
+  if (allocation.monitored) made.once = !watch_host(allocation);
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    STRAIT_TRY(rail::MemoryKey key, rails_[i].nic->register_memory(request));
+    made.rails[i] = {key.lkey(), key.rkey()};
+    kept->keys.push_back(std::move(key));
+  }
+  made.keep = kept;
+  return made;
+}
+
+}  // namespace strait::node

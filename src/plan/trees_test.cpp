@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans on machines of other people: trees of /sys, built anew in a folder of the test's own and read from there as the
+// Node reads them (option `sysfs`). Each says which NIC is taken, and what is said of every other one.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "plan/record.hpp"
+#include "sys/pci.hpp"
+
+namespace strait::plan {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The folder that stands for /sys, with the links that sysfs has; gone when the test is over.
+class Tree {
+ public:
+  explicit Tree(const std::string& name)
+      : root_(fs::path(testing::TempDir()) / ("strait_tree_" + name + std::to_string(::getpid()))) {
+    fs::remove_all(root_);
+    fs::create_directories(root_ / "bus/pci/devices");
+    std::ifstream lines(fs::path(STRAIT_TREES) / (name + ".tree"));
+    EXPECT_TRUE(lines) << name;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.empty() || line[0] == '#') continue;
+      std::istringstream words(line);
+      std::string kind, device, path, node;
+      words >> kind >> device >> path >> node;
+      EXPECT_FALSE(node.empty()) << line;
+      add(kind, device, path, node);
+    }
+  }
+  ~Tree() { fs::remove_all(root_); }
+  Tree(const Tree&) = delete;
+  Tree& operator=(const Tree&) = delete;
+
+  // What a Node would record of it.
+  [[nodiscard]] Machine machine() const {
+    Machine machine{"recorded", "there", 1, {}, {}};
+    for (const auto& [name, address] : gpus_) {
+      Memory memory{name, true, true, "", false, true};
+      memory.kind = "cuda";
+      memory.place = place(sys::pci_place(root_.string(), address));
+      machine.memories.push_back(std::move(memory));
+    }
+    for (const std::string& name : nics_) {
+      Nic nic{name, false, true, false, true, false};
+      nic.imports_fds = !name.starts_with("mlx4");
+      nic.place = place(sys::pci_place_of(root_.string(), "class/infiniband/" + name));
+      machine.nics.push_back(std::move(nic));
+    }
+    return machine;
+  }
+  [[nodiscard]] std::string root() const { return root_.string(); }
+
+ private:
+  static Place place(const Result<sys::PciPlace>& found) {
+    EXPECT_TRUE(found) << (found ? "" : found.error().text);
+    return found ? Place{found->path, found->numa_node} : Place{};
+  }
+  void add(const std::string& kind, const std::string& device, const std::string& path, const std::string& node) {
+    const fs::path where = root_ / "devices" / path;
+    const std::string address = where.filename();
+    fs::create_directories(where);
+    std::ofstream(where / "numa_node") << node << "\n";
+    fs::create_symlink(fs::path("../../../devices") / path, root_ / "bus/pci/devices" / address);
+    if (kind == "gpu") gpus_.emplace_back(device, address);
+    if (kind != "nic") return;
+    fs::create_directories(where / "infiniband" / device);
+    fs::create_symlink(fs::path("../..") / ".." / address, where / "infiniband" / device / "device");
+    fs::create_directories(root_ / "class/infiniband");
+    fs::create_symlink(fs::path("../../devices") / path / "infiniband" / device, root_ / "class/infiniband" / device);
+    nics_.push_back(device);
+  }
+
+  const fs::path root_;
+  std::vector<std::pair<std::string, std::string>> gpus_;
+  std::vector<std::string> nics_;
+};
+
+Plan plan_of(const Machine& machine, const std::string& memory) {
+  const Memory* const source = machine.find(memory);
+  return make_plan(*source, machine.nics, {"10.0.0.7:7471", Reach::other_host, false, ""}, {}, {},
+                   machine.rank_of(*source));
+}
+
+std::string chosen_nic(const Plan& plan) {
+  const auto way = plan.way();
+  EXPECT_TRUE(way) << way.error().text;
+  return way ? way->nic : std::string();
+}
+
+// What is said of the packets of a NIC: "yes: mlx5_0 reaches ..., estimated 24".
+std::string said(const Plan& plan, const std::string& nic) {
+  for (const Way& way : plan.ways) {
+    if (way.kind != Kind::packets || way.nic != nic) continue;
+    const std::string speed = way.estimate.known() ? fmt::format(", {} GB/s", way.estimate.gb_s) : "";
+    return fmt::format("{}: {}{}", verdict_name(way.verdict), way.reason, way.verdict == Verdict::yes ? speed : "");
+  }
+  return "not looked at";
+}
+
+TEST(Trees, EightPairsTakeTheirOwnNic) {
+  const Tree tree("eight_pairs");
+  const Machine machine = tree.machine();
+  ASSERT_EQ(machine.memories.size(), 8u);
+  ASSERT_EQ(machine.nics.size(), 9u);
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    const std::string name = fmt::format("cuda:{}", gpu);
+    const Plan plan = plan_of(machine, name);
+    EXPECT_EQ(chosen_nic(plan), fmt::format("mlx5_{}", gpu));
+    for (int nic = 0; nic < 9; ++nic) {
+      const int socket = nic == 8 ? 0 : nic / 4;
+      const char* const where = nic == gpu          ? "below one PCIe switch, 24 GB/s"
+                                : socket == gpu / 4 ? "at two root complexes of one NUMA node, 8 GB/s"
+                                                    : "across NUMA nodes, 3 GB/s";
+      EXPECT_EQ(said(plan, fmt::format("mlx5_{}", nic)),
+                fmt::format("yes: mlx5_{} reaches {} memory as dma-buf, {}", nic, name, where));
+    }
+  }
+}
+
+// The good NIC is far away, and the near one cannot: it is taken all the same, and both are explained.
+TEST(Trees, TwoSocketsWithTheNicOnTheOther) {
+  const Tree tree("two_sockets");
+  const Machine machine = tree.machine();
+  for (int gpu = 0; gpu < 4; ++gpu) {
+    const std::string name = fmt::format("cuda:{}", gpu);
+    const Plan plan = plan_of(machine, name);
+    EXPECT_EQ(chosen_nic(plan), "mlx5_0");
+    EXPECT_EQ(said(plan, "mlx5_0"),
+              fmt::format("yes: mlx5_0 reaches {} memory as dma-buf, across NUMA nodes, 3 GB/s", name));
+    EXPECT_EQ(said(plan, "mlx4_0"), "no: mlx4_0 imports no descriptors");
+    for (const Way& way : plan.ways) {
+      if (way.kind == Kind::copy || way.kind == Kind::ring) {
+        EXPECT_EQ(way.verdict, Verdict::no);
+        EXPECT_EQ(way.reason, way.nic + " shares no rings with peers: it has a wire of its own");
+      }
+    }
+  }
+  EXPECT_EQ(distance(machine.find("cuda:0")->place, machine.nics[0].place).nearness, Nearness::root_complex);
+  EXPECT_EQ(distance(machine.find("cuda:2")->place, machine.nics[0].place).nearness, Nearness::numa_node);
+}
+
+TEST(Trees, EqualNicsBelowOneSwitchAreSharedOut) {
+  const Tree tree("shared_switch");
+  const Machine machine = tree.machine();
+  std::string order;
+  for (int gpu = 0; gpu < 4; ++gpu) {
+    const Plan plan = plan_of(machine, fmt::format("cuda:{}", gpu));
+    order += chosen_nic(plan) + " ";
+    EXPECT_EQ(said(plan, "mlx5_2"),
+              fmt::format("yes: mlx5_2 reaches cuda:{} memory as dma-buf, at one root complex, 12 GB/s", gpu));
+    EXPECT_EQ(plan.ways.back().reason, "never silent: allowed only with allow_staging=1");
+  }
+  EXPECT_EQ(order, "mlx5_0 mlx5_1 mlx5_0 mlx5_1 ");
+}
+
+TEST(Trees, ALaptopHasNothingToChooseFrom) {
+  const Tree tree("laptop");
+  Machine machine = tree.machine();
+  ASSERT_TRUE(machine.nics.empty());
+  EXPECT_EQ(sys::pci_place_of(tree.root(), "class/infiniband/mlx5_0").error().code, Code::gone);
+  EXPECT_EQ(machine.memories[0].place.numa_node, -1);
+  const Plan none = plan_of(machine, "cuda:0");
+  EXPECT_FALSE(none.chosen);
+  ASSERT_EQ(none.ways.size(), 1u);
+  EXPECT_EQ(none.ways[0].reason, "there is no NIC");
+  // A software NIC is nowhere, so nothing is said about how near it is, and nothing about its speed.
+  machine.nics.push_back({"strait0", true, true, true, true});
+  EXPECT_EQ(said(plan_of(machine, "cuda:0"), "strait0"), "yes: strait0 reaches cuda:0 memory as dma-buf");
+}
+
+}  // namespace
+}  // namespace strait::plan

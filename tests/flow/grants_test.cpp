@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Map and copy grants through the public API: which way an operation goes and says it goes, what happens to the way
+// when its owner takes it back, and to who will not let go.
+#include "flow.hpp"
+#include "process.hpp"
+
+namespace strait::flow {
+namespace {
+
+NodeOptions granting(const std::string& grant) {
+  return settings({{"grant", grant}});
+}
+
+std::string way_of(Operation operation) {
+  auto done = operation.wait(10s);
+  if (!done) return done.error().explain();
+  const std::string path = done->path.str();
+  return path.substr(0, path.find(" -> "));
+}
+
+struct Host {
+  explicit Host(Pair& pair, std::size_t length = 65536, access::Access rights = access::all)
+      : target(pair.owner, "host", length, rights),
+        local(pair.asker, "host", length, access::local),
+        published(pair.owner.publish("block", target.region).value()),
+        place(pair.far.lookup("block").value()) {}
+  Block target, local;
+  Published published;
+  Target place;
+};
+
+int counted(Node& node, const char* what) {
+  return info(node)["counters"].value(what, 0);
+}
+
+TEST(Granted, MemoryFromAllocateIsMapped) {
+  Pair pair(granting("auto"), granting("auto"));
+  Host host(pair);
+  host.local.fill(pattern(65536, 1));
+  EXPECT_EQ(way_of(pair.far.put(host.local.region.all(), host.place.at(0))), "map grant");
+  EXPECT_EQ(host.target.read(0, 65536), pattern(65536, 1));
+  EXPECT_EQ(way_of(pair.far.get(host.local.region.slice(0, 8), host.place.at(8))), "map grant");
+  Lane lane = pair.far.lane().value();
+  EXPECT_EQ(way_of(lane.put(host.local.region.slice(0, 1), host.place.at(65535))), "map grant");
+}
+
+TEST(Granted, MemoryFromMallocIsCopied) {
+  Pair pair(granting("auto"), granting("auto"));
+  std::vector<std::uint8_t> bytes(100000);
+  Region region = pair.owner.share(bytes.data(), bytes.size(), access::all).value();
+  Published published = pair.owner.publish("bytes", region).value();
+  Target place = pair.far.lookup("bytes").value();
+  Block local(pair.asker, "host", 100000, access::local);
+  local.fill(pattern(100000, 2));
+  EXPECT_EQ(way_of(pair.far.put(local.region.all(), place.at(0))), "copy grant");
+  {
+    [[maybe_unused]] const Unwatched unwatched;
+    EXPECT_EQ(bytes, pattern(100000, 2));
+  }
+  local.fill(std::vector<std::uint8_t>(100000));
+  EXPECT_EQ(way_of(pair.far.get(local.region.all(), place.at(0))), "copy grant");
+  EXPECT_EQ(local.read(0, 100000), pattern(100000, 2));
+  // Not worth a system call, and nothing a system call can do.
+  EXPECT_EQ(way_of(pair.far.put(local.region.slice(0, 64), place.at(0))).find("grant"), std::string::npos);
+  EXPECT_EQ(way_of(pair.far.fetch_add(place.at(0), 1)).find("grant"), std::string::npos);
+}
+
+TEST(Granted, NothingWhereEitherSideSaysRing) {
+  for (const bool owner : {false, true}) {
+    Pair pair(granting(owner ? "ring" : "auto"), granting(owner ? "auto" : "ring"));
+    Host host(pair);
+    EXPECT_NE(way_of(pair.far.put(host.local.region.all(), host.place.at(0))), "map grant");
+  }
+}
+
+TEST(Granted, OnlyWhatWasAskedFor) {
+  Pair pair(granting("map"), granting("map"));
+  std::vector<std::uint8_t> bytes(65536);
+  Region region = pair.owner.share(bytes.data(), bytes.size(), access::all).value();
+  Published published = pair.owner.publish("bytes", region).value();
+  Target place = pair.far.lookup("bytes").value();
+  Block local(pair.asker, "host", 65536, access::local);
+  const std::string way = way_of(pair.far.put(local.region.all(), place.at(0)));
+  EXPECT_NE(way, "copy grant");
+  EXPECT_NE(way, "map grant");
+  EXPECT_EQ(counted(pair.asker, "grants_refused"), 1);
+}
+
+// The checks are made against what was granted, not against what the caller's value says.
+TEST(Granted, AForgedTargetGetsNoFurther) {
+  Pair pair(granting("auto"), granting("auto"));
+  Host host(pair, 4096, access::remote_read);
+  strait_target forged = host.place.raw();
+  forged.access = STRAIT_REMOTE_READ | STRAIT_REMOTE_WRITE;
+  const strait_slice slice = host.local.region.slice(0, 64).raw;
+  Lane lane = pair.far.lane().value();
+  strait_op op{};
+  ASSERT_EQ(strait_put(lane.raw(), &slice, &forged, 0, nullptr, &op, nullptr), STRAIT_OK);
+  strait_error error{};
+  error.struct_size = sizeof error;
+  EXPECT_EQ(strait_wait(&op, 5'000'000'000, nullptr, &error), STRAIT_DENIED) << error.text;
+}
+
+TEST(Granted, ReadingOnlyIsMappedToo) {
+  Pair pair(granting("auto"), granting("auto"));
+  Host host(pair, 65536, access::remote_read);
+  host.target.fill(pattern(65536, 3));
+  EXPECT_EQ(way_of(pair.far.get(host.local.region.all(), host.place.at(0))), "map grant");
+  EXPECT_EQ(host.local.read(0, 65536), pattern(65536, 3));
+}
+
+TEST(Granted, APartOfAnAllocationIsNotMapped) {
+  Pair pair(granting("auto"), granting("auto"));
+  Memory memory = pair.owner.allocate(65536).value();
+  Region part = pair.owner.share(memory.data(), 16384, access::all).value();
+  Published published = pair.owner.publish("part", part).value();
+  Target place = pair.far.lookup("part").value();
+  Block local(pair.asker, "host", 65536, access::local);
+  EXPECT_EQ(way_of(pair.far.put(local.region.slice(0, 16384), place.at(0))), "copy grant");
+}
+
+TEST(Revoked, AGrantIsOverAtOnce) {
+  for (const char* grant : {"map", "copy"}) {
+    SCOPED_TRACE(grant);
+    Pair pair(granting(grant), granting(grant));
+    std::optional<Host> host;
+    host.emplace(pair);
+    ASSERT_EQ(way_of(pair.far.put(host->local.region.all(), host->place.at(0))), std::string(grant) + " grant");
+    host->target.fill(pattern(65536, 4));
+    ASSERT_TRUE(host->target.region.revoke(10s));
+    auto late = pair.far.put(host->local.region.all(), host->place.at(0)).wait(5s);
+    ASSERT_FALSE(late);
+    EXPECT_EQ(late.error().code, Code::denied) << late.error().explain();
+    EXPECT_EQ(host->target.read(0, 65536), pattern(65536, 4));
+    EXPECT_EQ(counted(pair.owner, "grant_holdouts"), 0);
+  }
+}
+
+TEST(Revoked, AndSharedAgainIsGrantedAgain) {
+  Pair pair(granting("auto"), granting("auto"));
+  Memory memory = pair.owner.allocate(65536).value();
+  Block local(pair.asker, "host", 65536, access::local);
+  for (int i = 0; i < 20; ++i) {
+    Region region = pair.owner.share(memory, access::all).value();
+    Published published = pair.owner.publish("again", region).value();
+    Target place = pair.far.lookup("again").value();
+    ASSERT_EQ(way_of(pair.far.put(local.region.all(), place.at(0), {.signal = 1})), "map grant") << i;
+    EXPECT_EQ(region.signal(1).read().value(), 1u);
+    ASSERT_TRUE(region.revoke(10s));
+  }
+  EXPECT_TRUE(memory.free());
+}
+
+// A peer that uses a region of this process, says so, and then does what it is told.
+void use(Process::Wire wire) {
+  Node node = Node::open(granting("auto")).value();
+  Peer peer = node.connect(wire.hear()).value();
+  Target place = peer.lookup("block").value();
+  Block local(node, "host", 65536, access::local);
+  wire.say(way_of(peer.put(local.region.all(), place.at(0))));
+  (void)wire.hear();
+  wire.say(way_of(peer.put(local.region.all(), place.at(0))));
+}
+
+class Holdout : public testing::Test {
+ protected:
+  void open(const char* kind) {
+    node.emplace(Node::open(granting("auto")).value());
+    block.emplace(*node, kind, 65536, access::all);
+    published.emplace(node->publish("block", block->region).value());
+    user.wire().say(node->address());
+    ASSERT_EQ(user.wire().hear(), "map grant");
+    user.signal(SIGSTOP);
+    siginfo_t stopped{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(user.pid()), &stopped, WSTOPPED | WNOWAIT), 0);
+  }
+  Process user{use};
+  std::optional<Node> node;
+  std::optional<Block> block;
+  std::optional<Published> published;
+};
+
+// It keeps its mapping: the memory gets other pages, with the same bytes.
+TEST_F(Holdout, IsLeftThePages) {
+  open("host");
+  block->fill(pattern(65536, 5));
+  ASSERT_TRUE(block->region.revoke(200ms));
+  EXPECT_EQ(counted(*node, "grant_holdouts"), 1);
+  EXPECT_EQ(counted(*node, "pages_left"), 1);
+  EXPECT_EQ(block->read(0, 65536), pattern(65536, 5));
+  // The memory is as good as before, and reached in another way.
+  Region again = node->share(block->memory(), access::all).value();
+  user.signal(SIGCONT);
+  user.wire().say("go on");
+  EXPECT_NE(user.wire().hear(), "map grant");
+  EXPECT_EQ(block->read(0, 65536), pattern(65536, 5));
+  EXPECT_TRUE(again.revoke(5s));
+  EXPECT_TRUE(block->memory().free());
+}
+
+TEST_F(Holdout, OfAnAcceleratorsMemoryIsWaitedFor) {
+  open("soft:0");
+  auto revoked = block->region.revoke(200ms);
+  ASSERT_FALSE(revoked);
+  EXPECT_EQ(revoked.error().code, Code::timeout);
+  EXPECT_NE(revoked.error().text.find("process " + std::to_string(user.pid())), std::string::npos)
+      << revoked.error().text;
+  auto freed = block->memory().free();
+  ASSERT_FALSE(freed);
+  EXPECT_EQ(freed.error().code, Code::again);
+  user.kill_now();
+  EXPECT_TRUE(block->region.revoke(10s));
+  EXPECT_TRUE(block->memory().free());
+}
+
+}  // namespace
+}  // namespace strait::flow

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// strait info: which NIC reaches which memory by which way, tried; on this machine, and on one with every vendor's
+// accelerator.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "program.hpp"
+
+namespace strait::testing {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kEveryVendor = "cuda:1,rocm:1,gaudi:1";
+
+// On a machine with software accelerators of all vendors. A sanitizer's run time wants to be first, which `strait run`
+// does not allow: there the loader is told where their libraries are.
+Outcome furnished(const std::string& ways, std::vector<std::string> command) {
+#ifdef STRAIT_STAND_INS
+  return strait(std::move(command), 60,
+                {{"LD_LIBRARY_PATH", STRAIT_STAND_INS},
+                 {"STRAIT_SOFT_ACCELERATORS", kEveryVendor},
+                 {"STRAIT_PEER_MEMORY", ways},
+                 {"ASAN_OPTIONS", "detect_leaks=0"}});
+#else
+  std::vector<std::string> all{"run", "--quiet", "--accelerators", kEveryVendor, "--peer-memory", ways, "--"};
+  const std::vector<std::string> inner = strait_command(std::move(command));
+  all.insert(all.end(), inner.begin(), inner.end());
+  return strait(all);
+#endif
+}
+
+json matrix(const Outcome& outcome) {
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  return json::parse(outcome.out, nullptr, false);
+}
+
+json ways_of(const json& info, const std::string& memory) {
+  for (const json& row : info.at("reach")) {
+    if (row.at("memory") == memory) return row.at("ways");
+  }
+  ADD_FAILURE() << memory << " is not in the matrix: " << info.at("reach");
+  return json::object();
+}
+
+// "dmabuf=proved peermem=missing ...", in the order of the names.
+std::string states(const json& info, const std::string& memory) {
+  std::string out;
+  const json ways = ways_of(info, memory);
+  for (const auto& [name, cell] : ways.items()) {
+    EXPECT_FALSE(cell.at("text").get<std::string>().empty()) << memory << " " << name;
+    out += (out.empty() ? "" : " ") + name + "=" + cell.at("state").get<std::string>();
+  }
+  return out;
+}
+
+std::string why(const json& info, const std::string& memory, const std::string& way) {
+  return ways_of(info, memory).at(way).at("text");
+}
+
+constexpr const char* kHostRow = "dmabuf=unneeded host=proved p2p=unneeded peermem=unneeded staged=unneeded";
+
+TEST(InfoMatrix, OfThisMachine) {
+  const json info = matrix(strait({"info", "--json", "--set", "accelerators=soft:2"}));
+  EXPECT_EQ(states(info, "host"), kHostRow);
+  EXPECT_EQ(states(info, "soft:0"), "dmabuf=proved host=missing p2p=missing peermem=missing staged=proved");
+  EXPECT_EQ(info.at("reach_untried"), json({"soft:1"}));
+  EXPECT_EQ(why(info, "soft:0", "peermem"),
+            "no peer-memory client is known to strait0; it needs a peer-memory client (option peer_memory: nvidia, "
+            "amd): none is switched on");
+  const json every = matrix(strait({"info", "--json", "--every-device", "--set", "accelerators=soft:2"}));
+  EXPECT_EQ(states(every, "soft:1"), states(info, "soft:0"));
+  EXPECT_TRUE(every.at("reach_untried").empty());
+}
+
+TEST(InfoMatrix, EveryVendorByDmabuf) {
+  const json info = matrix(furnished("none", {"info", "--json"}));
+  EXPECT_EQ(states(info, "host"), kHostRow);
+  for (const char* memory : {"soft:0", "cuda:0", "rocm:0", "gaudi:0"})
+    EXPECT_EQ(states(info, memory), "dmabuf=proved host=missing p2p=missing peermem=missing staged=proved") << memory;
+  EXPECT_EQ(why(info, "gaudi:0", "peermem"), "no peer-memory client serves this memory of gaudi:0");
+  EXPECT_EQ(why(info, "rocm:0", "p2p"), "only NVIDIA GPUs have them, this is rocm");
+  EXPECT_EQ(why(info, "cuda:0", "host"), "it is not host memory");
+}
+
+TEST(InfoMatrix, WhatJoinsDevicesIsTheProvidersToSay) {
+  const json info = matrix(furnished("none", {"info", "--json", "--no-trials"}));
+  EXPECT_FALSE(info.contains("reach"));
+  for (const json& device : info.at("accelerators"))
+    EXPECT_EQ(device.at("link"), device.at("kind") == "gaudi" ? "Gaudi link" : "") << device;
+}
+
+TEST(InfoMatrix, EveryVendorByItsAddress) {
+  const json clients = matrix(furnished("nvidia,amd", {"info", "--json"}));
+  EXPECT_EQ(states(clients, "cuda:0"), "dmabuf=proved host=missing p2p=missing peermem=proved staged=proved");
+  EXPECT_EQ(states(clients, "rocm:0"), "dmabuf=proved host=missing p2p=missing peermem=proved staged=proved");
+  EXPECT_EQ(states(clients, "gaudi:0"), "dmabuf=proved host=missing p2p=missing peermem=missing staged=proved");
+  EXPECT_EQ(why(clients, "cuda:0", "peermem"), "peer-memory client nv_mem");
+  const json pages = matrix(furnished("p2p", {"info", "--json"}));
+  EXPECT_EQ(states(pages, "cuda:0"), "dmabuf=proved host=missing p2p=proved peermem=missing staged=proved");
+  EXPECT_EQ(states(pages, "rocm:0"), "dmabuf=proved host=missing p2p=missing peermem=missing staged=proved");
+  // Both switched on: the client is asked first, so nothing is said about the pages that was not seen.
+  const json both = matrix(furnished("nvidia,p2p", {"info", "--json"}));
+  EXPECT_EQ(why(both, "cuda:0", "p2p"), "peer-memory client nv_mem answers for the address before they are asked");
+}
+
+#ifdef STRAIT_VERBS_UNDER_RUN
+// The same memory from the other side: libibverbs, which does not say who answered for an address.
+TEST(InfoMatrix, EveryVendorByVerbs) {
+  const std::vector<std::string> command{"info", "--json", "--set", "nics=verbs:strait0"};
+  const json plain = matrix(furnished("none", command));
+  EXPECT_EQ(states(plain, "host"), kHostRow);
+  for (const char* memory : {"cuda:0", "rocm:0", "gaudi:0"})
+    EXPECT_EQ(states(plain, memory), "dmabuf=proved host=missing p2p=missing peermem=missing staged=proved") << memory;
+  EXPECT_NE(why(plain, "cuda:0", "peermem").find("(EFAULT)"), std::string::npos) << why(plain, "cuda:0", "peermem");
+  const json client = matrix(furnished("nvidia", command));
+  EXPECT_EQ(states(client, "cuda:0"), "dmabuf=proved host=missing p2p=unknown peermem=proved staged=proved");
+  for (const json& each : client.at("requirements")) {
+    if (each.at("part") != "nic") continue;
+    EXPECT_EQ(each.at("of"), "strait0");
+    EXPECT_EQ(each.at("needs").at(0).at("what"), "ibv_reg_dmabuf_mr in libibverbs (rdma-core 34 or later)");
+    EXPECT_EQ(each.at("needs").at(1).at("state"), "met") << each;
+  }
+}
+#endif
+
+TEST(InfoMatrix, ATrialThatFailsIsAnAnswer) {
+  const json info =
+      matrix(furnished("nvidia", {"info", "--json", "--set", "kernel_faults=attach=524,get_pages=ENOMEM"}));
+  EXPECT_EQ(states(info, "cuda:0"), "dmabuf=missing host=missing p2p=missing peermem=missing staged=proved");
+  EXPECT_NE(why(info, "cuda:0", "dmabuf").find("the accelerator's driver refused this NIC"), std::string::npos);
+  EXPECT_NE(why(info, "cuda:0", "dmabuf").find("errno 524"), std::string::npos);
+  EXPECT_NE(why(info, "cuda:0", "peermem").find("ENOMEM"), std::string::npos) << why(info, "cuda:0", "peermem");
+  EXPECT_EQ(why(info, "cuda:0", "dmabuf").find("0x"), std::string::npos) << "an address tells nobody anything";
+}
+
+TEST(InfoMatrix, RequirementsOfProvidersAndNics) {
+  const json info = matrix(furnished("none", {"info", "--json"}));
+  std::string seen;
+  for (const json& each : info.at("requirements")) {
+    seen += each.at("of").get<std::string>() + " ";
+    EXPECT_FALSE(each.at("needs").empty()) << each;
+    for (const json& need : each.at("needs")) EXPECT_FALSE(need.at("what").get<std::string>().empty()) << each;
+  }
+  EXPECT_EQ(seen, "host soft cuda rocm gaudi strait0 ");
+  // A vendor that is not there says what it would need.
+  const json plain = matrix(strait({"info", "--json"}, 60, {{"LD_LIBRARY_PATH", ""}}));
+  for (const json& each : plain.at("requirements")) {
+    if (each.at("present") == true) continue;
+    EXPECT_FALSE(each.at("because").get<std::string>().empty()) << each;
+    EXPECT_FALSE(each.at("needs").empty()) << each;
+  }
+}
+
+TEST(InfoMatrix, TextForPeople) {
+  const Outcome outcome = furnished("nvidia", {"info"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_LE(widest(outcome.out), 80u) << outcome.out;
+  for (const char* words : {"\n  memory    NIC       dma-buf  peer memory  p2p pages  host pages  staged\n",
+                            "\n  host      strait0   -        -            -          yes         -\n",
+                            "\n  cuda:0    strait0   yes      yes", "\nrequirements\n", "\n  strait0   met"})
+    EXPECT_NE(outcome.out.find(words), std::string::npos) << words << "\n" << outcome.out;
+  const Outcome untouched = strait({"info", "--no-trials"});
+  EXPECT_EQ(untouched.status, 0);
+  EXPECT_NE(untouched.out.find("not tried: --no-trials"), std::string::npos) << untouched.out;
+  EXPECT_EQ(untouched.out.find("dma-buf  peer memory"), std::string::npos);
+  const Outcome lonely = strait({"info", "--set", "nics=none"});
+  EXPECT_EQ(lonely.status, 0) << lonely.err;
+  EXPECT_NE(lonely.out.find("there is no NIC, so nothing was tried"), std::string::npos) << lonely.out;
+}
+
+}  // namespace
+}  // namespace strait::testing
