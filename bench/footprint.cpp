@@ -27,15 +27,8 @@ struct Held {
 };
 
 Held held_now() {
-  std::FILE* file = std::fopen("/proc/self/statm", "r");
-  unsigned long long total = 0;
-  unsigned long long resident = 0;
-  if (file == nullptr || std::fscanf(file, "%llu %llu", &total, &resident) != 2)
-    give_up("cannot read /proc/self/statm");
-  std::fclose(file);
   const struct mallinfo2 heap = mallinfo2();
-  return {static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)),
-          static_cast<double>(heap.uordblks) + static_cast<double>(heap.hblkhd)};
+  return {resident_bytes(), static_cast<double>(heap.uordblks) + static_cast<double>(heap.hblkhd)};
 }
 
 Held per(const Held& before, const Held& after, std::uint64_t count) {

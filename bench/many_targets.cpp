@@ -81,13 +81,7 @@ struct Shared {
 };
 
 double resident_kib() {
-  std::FILE* file = std::fopen("/proc/self/statm", "r");
-  unsigned long long total = 0;
-  unsigned long long resident = 0;
-  if (file == nullptr || std::fscanf(file, "%llu %llu", &total, &resident) != 2)
-    give_up("cannot read /proc/self/statm");
-  std::fclose(file);
-  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1024;
+  return resident_bytes() / 1024;
 }
 
 // ---- who is written to ---------------------------------------------------------------------------------------------

@@ -129,6 +129,16 @@ Workload parse_workload(int argc, char** argv) {
   return w;
 }
 
+double resident_bytes() {
+  std::FILE* file = std::fopen("/proc/self/statm", "r");
+  unsigned long long total = 0;
+  unsigned long long resident = 0;
+  if (file == nullptr || std::fscanf(file, "%llu %llu", &total, &resident) != 2)
+    give_up("cannot read /proc/self/statm");
+  std::fclose(file);
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
 std::uint64_t now_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);

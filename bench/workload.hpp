@@ -121,6 +121,8 @@ void meet(Meeting* meeting, int side, double seconds = 30);
 void join();
 
 std::uint64_t now_ns();
+
+double resident_bytes();  // of this process
 void pin(int cpu);
 
 // The value an 8-byte put carries: different for every iteration of every phase.

@@ -256,7 +256,9 @@ typedef struct strait_op {
  * STRAIT_OP_BYTES` is how many bytes it moved. It may be waited for like any other, and need not be. */
 #define STRAIT_OP_COMPLETE (UINT64_C(1) << 63)
 #define STRAIT_OP_BY_COPY (UINT64_C(1) << 62)
-#define STRAIT_OP_BYTES (STRAIT_OP_BY_COPY - 1)
+/* An atomic of a map grant: carried out, and its result is to be waited for (which never takes long) or detached. */
+#define STRAIT_OP_BY_MAP (UINT64_C(1) << 61)
+#define STRAIT_OP_BYTES (STRAIT_OP_BY_MAP - 1)
 
 enum {
   STRAIT_REQUIRE_ZERO_COPY = 1u << 0, /* refuse any path with a staging copy */

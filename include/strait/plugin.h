@@ -324,6 +324,8 @@ typedef struct strait_nic_info {
   uint32_t has_packets; /* reaches other hosts */
   uint32_t wants_pages; /* its driver takes no dma-buf: hand it the memfd behind one as well */
   uint32_t plain_ways;  /* STRAIT_NIC_WAY_*: what may answer for device memory given by its address */
+  uint32_t cpu_atomics; /* its atomics and a CPU's on the same word are atomic to each other */
+  uint32_t reserved;
 } strait_nic_info;
 
 /* Where a NIC can be found by another one: exchanged by the two ends before they connect. Opaque bytes. */

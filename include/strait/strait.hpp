@@ -13,6 +13,7 @@
 // one check at wait() is enough. Threads: see c.h.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -354,13 +355,16 @@ class Poster {
                 {});
   }
   Operation batch(std::span<const Item> items, const OpOptions& options = {}) {
-    std::vector<strait_item> raw;
-    raw.reserve(items.size());
-    for (const Item& item : items)
-      raw.push_back({item.kind, 0, item.local.raw, &item.remote.target, item.remote.offset});
+    std::array<strait_item, 16> few;  // most batches; an allocation costs as much as posting one
+    std::vector<strait_item> many(items.size() <= few.size() ? 0 : items.size());
+    strait_item* const raw = many.empty() ? few.data() : many.data();
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const Item& item = items[i];
+      raw[i] = {item.kind, 0, item.local.raw, &item.remote.target, item.remote.offset};
+    }
     return post(
         [&](const strait_op_options* o, strait_op* out, strait_error* e) {
-          return strait_batch(lane_, raw.data(), static_cast<std::uint32_t>(raw.size()), o, out, e);
+          return strait_batch(lane_, raw, static_cast<std::uint32_t>(items.size()), o, out, e);
         },
         options);
   }

@@ -84,7 +84,7 @@ Result<std::uint64_t> HostProvider::allocate(std::uint32_t device, std::uint64_t
   Allocation made;
   const std::uint64_t file_bytes = sys::round_up(length_bytes, sys::page_bytes());
   STRAIT_TRY(made.memfd, sys::make_grantable_memfd("strait host memory", file_bytes));
-  STRAIT_TRY(made.mapping, sys::map_file_aligned(made.memfd.get(), file_bytes));
+  STRAIT_TRY(made.mapping, sys::map_file_aligned(made.memfd.get(), file_bytes, sys::Protect::read_write));
   made.length_bytes = length_bytes;
   const auto address = reinterpret_cast<std::uint64_t>(made.mapping.data());
   const std::unique_lock lock(mutex_);

@@ -8,7 +8,6 @@
 #include "sys/host.hpp"
 #include "sys/private_file.hpp"
 #include "sys/process.hpp"
-#include "sys/quiet_thread.hpp"
 #include "sys/socket.hpp"
 
 namespace strait::grant {
@@ -36,49 +35,33 @@ Result<std::unique_ptr<Door>> Door::open(const NodeId& node, Clerk& clerk) {
   std::unique_ptr<Door> door(new Door(clerk));
   STRAIT_TRY(door->ledger_, sys::make_published_file("strait ledger", kLedgerBytes));
   STRAIT_TRY(door->wake_, sys::Event::make());
-  STRAIT_TRY(door->stop_, sys::Event::make());
   STRAIT_CHECK(sys::fill_random(std::as_writable_bytes(std::span(&door->probe_, 1))));
   STRAIT_TRY(sys::Fd listener, sys::unix_listen(door_name(node)));
   door->listener_ = sys::ProcessFd(std::move(listener));
-  STRAIT_TRY(door->events_, sys::EventSet::make());
-  STRAIT_CHECK(door->events_.add(door->listener_.get()));
-  STRAIT_CHECK(door->events_.add(door->stop_.fd()));
   door->barriers_ = sys::register_for_barriers() && sys::barrier_everywhere();
   Door* const self = door.get();
-  STRAIT_TRY(door->thread_, sys::start_quiet_thread([self] { self->run(); }));
+  STRAIT_CHECK(door->thread_.start([self] {
+    self->serve_all();
+    return std::int64_t{-1};
+  }));
+  STRAIT_CHECK(door->thread_.add(door->listener_.get()));
   return door;
 }
 
-Door::~Door() {
-  if (mark_.in_child()) {
-    abandon();
-    return;
+Door::~Door() = default;
+
+void Door::serve_all() {
+  accept_all();
+  // Only this thread takes guests away, so the pointers stay good without the lock.
+  std::vector<Guest*> guests;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& guest : guests_) guests.push_back(guest.get());
   }
-  stopping_.store(true);
-  stop_.raise();
-  if (thread_.joinable()) thread_.join();
-}
-
-void Door::abandon() {
-  if (thread_.joinable()) thread_.detach();
-}
-
-void Door::run() {
-  while (!stopping_.load()) {
-    (void)events_.wait_ns(-1);
-    if (stopping_.load()) return;
-    accept_all();
-    // Only this thread takes guests away, so the pointers stay good without the lock.
-    std::vector<Guest*> guests;
-    {
-      const std::lock_guard lock(mutex_);
-      for (const auto& guest : guests_) guests.push_back(guest.get());
-    }
-    for (Guest* const guest : guests) {
-      if (serve(*guest)) continue;
-      const std::lock_guard lock(mutex_);
-      forget_locked(*guest);
-    }
+  for (Guest* const guest : guests) {
+    if (serve(*guest)) continue;
+    const std::lock_guard lock(mutex_);
+    forget_locked(*guest);
   }
 }
 
@@ -89,7 +72,7 @@ void Door::accept_all() {
     const auto who = sys::peer_credentials(socket->get());
     const std::lock_guard lock(mutex_);
     // Who may not read this user's files may not map this user's memory.
-    if (!who || who->uid != sys::user_id() || guests_.size() >= kMaxGuests || !events_.add(socket->get())) {
+    if (!who || who->uid != sys::user_id() || guests_.size() >= kMaxGuests || !thread_.add(socket->get())) {
       ++counts_.refused;
       continue;
     }
@@ -143,7 +126,7 @@ Status Door::on_hello(Guest& guest, const Note& note, std::vector<sys::Fd> fds) 
 }
 
 void Door::on_ask(Guest& guest, const Note& note) {
-  auto offer = clerk_.on_ask(note.subject, note.proof);
+  auto offer = clerk_.on_ask(note.subject, note.proof, note.way);
   Status done = offer ? grant(guest, note, std::move(*offer)) : Status(offer.error());
   if (done) return;
   Note answer;

@@ -15,7 +15,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -23,7 +22,7 @@
 #include "grant/format.hpp"
 #include "sys/clock.hpp"
 #include "sys/event.hpp"
-#include "sys/event_set.hpp"
+#include "sys/event_thread.hpp"
 #include "sys/fork.hpp"
 #include "sys/peer_file.hpp"
 
@@ -39,8 +38,8 @@ struct Offer {
 class Clerk {
  public:
   virtual ~Clerk() = default;
-  // An error is the reason why there is no grant.
-  virtual Result<Offer> on_ask(const Subject& subject, const Proof& proof) = 0;
+  // An error is the reason why there is no grant. `only`: the one that the peer would use; none: any.
+  virtual Result<Offer> on_ask(const Subject& subject, const Proof& proof, Way only) = 0;
   // Asked again once the grant is in the ledger: a region that was revoked meanwhile is revoked now.
   virtual bool still_shared(const Subject& subject) = 0;
 };
@@ -72,7 +71,6 @@ class Door {
   void end_sleep() { entry(kSleepersEntry).fetch_sub(1); }
   [[nodiscard]] const sys::Event& wake() const { return wake_; }
   [[nodiscard]] DoorCounts counts();
-  void abandon();  // in a forked child the thread does not exist
 
  private:
   struct Guest;
@@ -82,7 +80,7 @@ class Door {
     std::vector<Guest*> holders;
   };
   explicit Door(Clerk& clerk);
-  void run();
+  void serve_all();
   void accept_all();
   [[nodiscard]] bool serve(Guest& guest);  // false: it is to go
   [[nodiscard]] Status on_hello(Guest& guest, const Note& note, std::vector<sys::Fd> fds);
@@ -97,11 +95,9 @@ class Door {
   }
 
   Clerk& clerk_;
-  sys::ForkMark mark_;
   sys::ProcessFd listener_;
   sys::PublishedFile ledger_;
-  sys::Event wake_, stop_;
-  sys::EventSet events_;
+  sys::Event wake_;
   bool barriers_ = false;
   std::uint64_t probe_ = 0;
 
@@ -115,8 +111,7 @@ class Door {
   std::uint32_t next_entry_ = kSleepersEntry + 1;
   std::uint64_t next_stamp_ = 1;
   DoorCounts counts_;
-  std::atomic<bool> stopping_{false};
-  std::thread thread_;
+  sys::EventThread thread_;
 };
 
 }  // namespace strait::grant

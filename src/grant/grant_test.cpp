@@ -70,7 +70,7 @@ struct Owner final : Clerk {
     if (!sys::fill_random(id)) throw std::runtime_error("random");
     door = Door::open(id, *this).value();
   }
-  Result<Offer> on_ask(const Subject& subject, const Proof&) override {
+  Result<Offer> on_ask(const Subject& subject, const Proof&, Way) override {
     const auto found = memories.find(subject.region_id);
     if (found == memories.end()) return fail(Code::denied, "there is no region {}", subject.region_id);
     Offer offer;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "sys/aligned.hpp"
 #include "sys/process.hpp"
 #include "sys/socket.hpp"
 
@@ -82,9 +83,10 @@ bool Host::is_there() const {
   return !sys::peer_closed(socket_.get());
 }
 
-Result<Way> Host::ask(const Subject& subject, const Proof& proof, sys::Deadline deadline) {
+Result<Way> Host::ask(const Subject& subject, const Proof& proof, sys::Deadline deadline, Way only) {
   Note note;
   note.what = What::ask;
+  note.way = only;
   note.subject = subject;
   note.proof = proof;
   std::unique_lock lock(mutex_);
@@ -120,8 +122,9 @@ Result<Way> Host::open_locked(const Subject& subject, Answer answer) {
       return fail(Code::invalid, "process {} sent {} descriptors with a map grant", pid_, answer.fds.size());
     STRAIT_CHECK(sys::check_sealed(answer.fds[0].get(), sys::round_up(subject.length_bytes, page)));
     const bool writes = answer.fds.size() == 2 || sys::is_writable_for_peers(answer.fds[0].get());
-    STRAIT_TRY(window->memory_mapping, sys::map_file(answer.fds[0].get(), 0, sys::round_up(subject.length_bytes, page),
-                                                     writes ? sys::Protect::read_write : sys::Protect::read));
+    STRAIT_TRY(window->memory_mapping,
+               sys::map_file_aligned(answer.fds[0].get(), sys::round_up(subject.length_bytes, page),
+                                     writes ? sys::Protect::read_write : sys::Protect::read));
     sys::keep_from_children(window->memory_mapping);
     window->memory = window->memory_mapping.data();
     if (answer.fds.size() == 2) {

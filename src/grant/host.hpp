@@ -13,14 +13,13 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "grant/window.hpp"
 #include "sys/calls.hpp"
 #include "sys/clock.hpp"
 #include "sys/event.hpp"
-#include "sys/event_set.hpp"
+#include "sys/event_thread.hpp"
 #include "sys/fork.hpp"
 #include "sys/peer_file.hpp"
 
@@ -55,9 +54,10 @@ class Host {
   [[nodiscard]] bool is_gone() const { return gone_.load(std::memory_order_relaxed); }
 
   // ---- Anybody
-  // Asks for a grant of the region. What it is refused for is an error; a copy grant where this process may not read
-  // the other's memory is one too.
-  [[nodiscard]] Result<Way> ask(const Subject& subject, const Proof& proof, sys::Deadline deadline);
+  // Asks for a grant of the region, of any kind or of one only. What it is refused for is an error; a copy grant where
+  // this process may not read the other's memory is one too.
+  [[nodiscard]] Result<Way> ask(const Subject& subject, const Proof& proof, sys::Deadline deadline,
+                                Way only = Way::none);
   [[nodiscard]] const std::string& no_copies_because() const { return no_copies_because_; }
   [[nodiscard]] std::size_t window_count();
 
@@ -113,24 +113,15 @@ class Host {
 class Visits {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Visits>> start();
-  ~Visits();
-  Visits(const Visits&) = delete;
-  Visits& operator=(const Visits&) = delete;
-
   [[nodiscard]] Status add(std::shared_ptr<Host> host);
-  void abandon();
 
  private:
   Visits() = default;
-  void run();
+  [[nodiscard]] std::int64_t listen_to_all();
 
-  sys::ForkMark mark_;
-  sys::Event stop_;
-  sys::EventSet events_;
   std::mutex mutex_;
   std::vector<std::weak_ptr<Host>> hosts_;
-  std::atomic<bool> stopping_{false};
-  std::thread thread_;
+  sys::EventThread thread_;
 };
 
 }  // namespace strait::grant

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: posting. The path of an operation: two or three checks, the ring, the doorbell; sentences only when refused.
+#include <array>
 #include <cstddef>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "node/answer.hpp"
 #include "node/core.hpp"
@@ -15,6 +18,7 @@ using namespace strait::node;
 
 namespace {
 
+constexpr std::uint32_t kShortBatch = 16;
 constexpr std::uint32_t kKnownFlags = STRAIT_REQUIRE_ZERO_COPY | STRAIT_FENCE | STRAIT_WITH_IMM | STRAIT_WITH_SIGNAL;
 
 // The options of a post, read only if there are any.
@@ -56,6 +60,20 @@ std::int32_t refuse_target(strait_error* error, const strait_target& target, std
   }
   return answer(error, fail(Code::invalid, "{} bytes at offset {} are outside the target of {} bytes", length_bytes,
                             offset, target.length_bytes));
+}
+
+std::int32_t check_item(const strait_item& item, std::uint32_t index, strait_error* error) {
+  if (item.kind != STRAIT_PUT && item.kind != STRAIT_GET)
+    return answer(error, fail(Code::invalid, "item {} of the batch is neither a put nor a get", index));
+  if (item.local.region == nullptr || item.remote == nullptr) return answer_null(error, "an item's region or target");
+  const bool put = item.kind == STRAIT_PUT;
+  const std::uint32_t right = put ? STRAIT_REMOTE_WRITE : STRAIT_REMOTE_READ;
+  if (!target_allows(*item.remote, item.remote_offset, item.local.length_bytes, right))
+    return refuse_target(error, *item.remote, item.remote_offset, item.local.length_bytes, right);
+  if (!slice_good(item.local)) return answer(error, why_slice_bad(item.local));
+  if (!put && !item.local.region->writable)
+    return answer(error, fail(Code::invalid, "the destination of item {} is mapped read-only", index));
+  return STRAIT_OK;
 }
 
 // In one store: the caller's next act is to move both words at once, and a CPU that has to gather them from two stores
@@ -150,8 +168,8 @@ std::int32_t strait_get(strait_lane* lane, const strait_slice* into, const strai
     if (const Status read = read_options(*options, from, STRAIT_REQUIRE_ZERO_COPY | STRAIT_FENCE, extras); !read)
       return answer(error, read.error());
   }
-  if (!extras.fence && done_near(lane, out, [&](Near& near, std::uint64_t& id) {
-        return get_near(*lane, near, *into, *from, from_offset, id);
+  if (done_near(lane, out, [&](Near& near, std::uint64_t& id) {
+        return get_near(*lane, near, *into, *from, from_offset, options, id);
       }))
     return STRAIT_OK;
   post::Local local = local_of(*into);
@@ -188,8 +206,8 @@ static std::int32_t atomic(post::Kind kind, strait_lane* lane, const strait_targ
     if (const Status read = read_options(*options, at, STRAIT_REQUIRE_ZERO_COPY | STRAIT_FENCE, extras); !read)
       return answer(error, read.error());
   }
-  if (!extras.fence && done_near(lane, out, [&](Near& near, std::uint64_t& id) {
-        return atomic_near(*lane, near, kind, *at, offset, operand, compare, id);
+  if (done_near(lane, out, [&](Near& near, std::uint64_t& id) {
+        return atomic_near(*lane, near, kind, *at, offset, operand, compare, options, id);
       }))
     return STRAIT_OK;
   return post_on(lane, kind, out, error,
@@ -247,43 +265,36 @@ std::int32_t strait_batch(strait_lane* lane, const strait_item* items, std::uint
   if (lane == nullptr || items == nullptr || out == nullptr) return answer_null(error, "lane, items or operation");
   if (!lane_usable(*lane)) return answer(error, why_unusable(*lane));
   if (n_items == 0) return answer(error, fail(Code::invalid, "a batch has at least one item"));
+  for (std::uint32_t i = 0; i < n_items; ++i) {
+    if (const std::int32_t bad = check_item(items[i], i, error); bad != STRAIT_OK) return bad;
+  }
+  post::Extras extras;
+  if (options != nullptr && options->flags != 0) {
+    const std::uint32_t allowed = items[n_items - 1].kind == STRAIT_PUT
+                                      ? kKnownFlags
+                                      : kKnownFlags & ~std::uint32_t{STRAIT_WITH_IMM | STRAIT_WITH_SIGNAL};
+    if (const Status read = read_options(*options, items[n_items - 1].remote, allowed, extras); !read)
+      return answer(error, read.error());
+  }
+  if (done_near(lane, out,
+                [&](Near& near, std::uint64_t& id) { return batch_near(*lane, near, items, n_items, options, id); }))
+    return STRAIT_OK;
   try {
-    std::vector<post::BatchItem> batch;
-    batch.reserve(n_items);
+    // Most batches are short, and an allocation would cost as much as posting one.
+    std::array<post::BatchItem, kShortBatch> few;
+    std::vector<post::BatchItem> many(n_items <= kShortBatch ? 0 : n_items);
+    const std::span<post::BatchItem> batch = many.empty() ? std::span(few).first(n_items) : std::span(many);
     for (std::uint32_t i = 0; i < n_items; ++i) {
-      const strait_item& item = items[i];
-      if (item.kind != STRAIT_PUT && item.kind != STRAIT_GET)
-        return answer(error, fail(Code::invalid, "item {} of the batch is neither a put nor a get", i));
-      if (item.local.region == nullptr || item.remote == nullptr)
-        return answer_null(error, "an item's region or target");
-      const bool put = item.kind == STRAIT_PUT;
-      const std::uint32_t right = put ? STRAIT_REMOTE_WRITE : STRAIT_REMOTE_READ;
-      if (!target_allows(*item.remote, item.remote_offset, item.local.length_bytes, right)) {
-        return refuse_target(error, *item.remote, item.remote_offset, item.local.length_bytes, right);
-      }
-      if (!slice_good(item.local)) return answer(error, why_slice_bad(item.local));
-      if (!put && !item.local.region->writable)
-        return answer(error, fail(Code::invalid, "the destination of item {} is mapped read-only", i));
-      post::BatchItem& next = batch.emplace_back();
-      next.kind = put ? post::Kind::put : post::Kind::get;
-      next.local = local_of(item.local);
-      next.remote = {item.remote->address + item.remote_offset, item.remote->rkey};
-      if (!item.local.region->staged) continue;
-      if (const Status staged = put ? stage_out(item.local, options) : may_stage(item.local, options); !staged)
+      const strait_slice& local = items[i].local;
+      const bool put = items[i].kind == STRAIT_PUT;
+      batch[i].kind = put ? post::Kind::put : post::Kind::get;
+      batch[i].local = local_of(local);
+      batch[i].remote = {items[i].remote->address + items[i].remote_offset, items[i].remote->rkey};
+      if (!local.region->staged) continue;
+      if (const Status staged = put ? stage_out(local, options) : may_stage(local, options); !staged)
         return answer(error, staged.error());
-      next.local.unstage = !put;
+      batch[i].local.unstage = !put;
     }
-    post::Extras extras;
-    if (options != nullptr && options->flags != 0) {
-      const std::uint32_t allowed = items[n_items - 1].kind == STRAIT_PUT
-                                        ? kKnownFlags
-                                        : kKnownFlags & ~std::uint32_t{STRAIT_WITH_IMM | STRAIT_WITH_SIGNAL};
-      if (const Status read = read_options(*options, items[n_items - 1].remote, allowed, extras); !read)
-        return answer(error, read.error());
-    }
-    if (done_near(lane, out,
-                  [&](Near& near, std::uint64_t& id) { return batch_near(*lane, near, items, n_items, options, id); }))
-      return STRAIT_OK;
     return post_on(lane, post::Kind::batch, out, error,
                    [&](std::uint64_t& id) { return lane->core.batch(batch, extras, id); });
   } catch (...) {

@@ -51,12 +51,23 @@ static std::int32_t close_complete(strait_op& op, strait_done* out) {
   return STRAIT_OK;
 }
 
+// Nobody has to be driven for it.
+static std::int32_t close_mapped(strait_op& op, strait_done* out, strait_error* error) {
+  post::Outcome outcome;
+  post::Asked asked;
+  {
+    const Using use(*op.lane);
+    asked = op.lane->core.ask(op.id & ~STRAIT_OP_BY_MAP, outcome);
+  }
+  return asked == post::Asked::finished ? close_op(op, outcome, out, error) : answer_unknown(op, error);
+}
+
 extern "C" {
 
 const char* strait_op_path(const strait_op* op) {
   if (op == nullptr || op->lane == nullptr) return "";
   const Near* const near = op->lane->near.load(std::memory_order_acquire);
-  if ((op->id & STRAIT_OP_COMPLETE) == 0 || near == nullptr) return op->lane->path.c_str();
+  if ((op->id & (STRAIT_OP_COMPLETE | STRAIT_OP_BY_MAP)) == 0 || near == nullptr) return op->lane->path.c_str();
   return ((op->id & STRAIT_OP_BY_COPY) != 0 ? near->copy_path : near->map_path).c_str();
 }
 
@@ -75,6 +86,7 @@ std::int32_t strait_wait(strait_op* op, std::int64_t timeout_ns, strait_done* ou
   if (op == nullptr || op->lane == nullptr || !lane_usable(*op->lane)) [[unlikely]]
     return check_op(op, error);
   if ((op->id & STRAIT_OP_COMPLETE) != 0) return close_complete(*op, out);
+  if ((op->id & STRAIT_OP_BY_MAP) != 0) return close_mapped(*op, out, error);
   try {
     strait_lane& lane = *op->lane;
     const std::uint64_t id = op->id;
@@ -104,6 +116,7 @@ std::int32_t strait_test(strait_op* op, strait_done* out, strait_error* error) {
   if (op == nullptr || op->lane == nullptr || !lane_usable(*op->lane)) [[unlikely]]
     return check_op(op, error);
   if ((op->id & STRAIT_OP_COMPLETE) != 0) return close_complete(*op, out);
+  if ((op->id & STRAIT_OP_BY_MAP) != 0) return close_mapped(*op, out, error);
   try {
     strait_lane& lane = *op->lane;
     post::Outcome outcome;
@@ -141,7 +154,7 @@ void strait_detach(strait_op* op) {
   strait_lane& lane = *op->lane;
   if ((op->id & STRAIT_OP_COMPLETE) == 0 && lane_usable(lane)) {
     const Using use(lane);
-    lane.core.detach(op->id);
+    lane.core.detach(op->id & ~STRAIT_OP_BY_MAP);
   }
   *op = {};
 }

@@ -127,11 +127,9 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   void on_gone(rendezvous::PeerId peer) override;
 
   // grants.cpp: what peers of this host ask at the door, on its thread.
-  Result<grant::Offer> on_ask(const grant::Subject& subject, const grant::Proof& proof) override;
+  Result<grant::Offer> on_ask(const grant::Subject& subject, const grant::Proof& proof, grant::Way only) override;
   bool still_shared(const grant::Subject& subject) override;
-  // Why no operation of this Node goes by map or copy grants; empty: they may.
-  [[nodiscard]] grant::Door* door() { return door_.get(); }
-  [[nodiscard]] const std::string& no_grants_because() const { return no_grants_because_; }
+  [[nodiscard]] grant::Door* door() { return door_.get(); }  // null: no map and copy grants
 
   // Lanes tell the Node that they exist, so that regions in use can be found and the progress thread can keep away.
   void add_lane(strait_lane* lane);
@@ -227,6 +225,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   void wait_until_open() { const std::lock_guard open(opening_mutex_); }
   [[nodiscard]] strait_peer* find_served_locked(rendezvous::PeerId id);
   void describe_lane(strait_lane& lane, const std::string& peer_name) const;
+  void mention_grants(strait_lane& lane, strait_peer& peer) const;
 
   sys::ForkMark mark_;
   Sleeper sleeper_;
@@ -271,7 +270,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   std::map<rendezvous::PeerId, std::unique_ptr<Incoming>> incoming_;
   std::deque<std::unique_ptr<strait_peer>> waiting_;  // for strait_accept
 
-  std::string no_grants_because_;
+  std::string no_grants_because_;          // no operation of this Node goes by map or copy; empty: they may
   std::unique_ptr<grant::Door> door_;      // null: no map and copy grants
   std::unique_ptr<grant::Visits> visits_;  // beside it
 

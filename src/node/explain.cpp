@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "node/core.hpp"
+#include "node/near.hpp"
 #include "plan/record.hpp"
 #include "sys/host.hpp"
 #include "sys/pci.hpp"
@@ -80,6 +81,15 @@ std::optional<Taken> asked_for(exports::Reach reach, const buffer::Device& devic
   return taken;
 }
 
+std::string grants_missing(const plan::Machine& here, const plan::Machine& there, bool plan::Machine::*has) {
+  for (const plan::Machine* const end : {&here, &there}) {
+    if (end->*has) continue;
+    const std::string& why = end->no_grants_because;
+    return (end == &here ? "here, " : "at the other end, ") + (why.empty() ? "option grant names another kind" : why);
+  }
+  return {};
+}
+
 // Large copies by one thread, as they are now.
 double memcpy_gb_s() {
   constexpr std::size_t kBytes = 8u << 20;
@@ -108,6 +118,7 @@ plan::Memory Core::record_of(const buffer::Device& device) const {
   memory.can_ipc = (device.capabilities & STRAIT_CAN_IPC) != 0;
   memory.link = device.link;
   memory.software = device.software;
+  memory.in_files = lies_in_files(device);
   if (!device.pci_address.empty()) memory.place = place_of(sys::pci_place(options_.text("sysfs"), device.pci_address));
   // The provider has asked the machine it runs on; of a recorded one it knows nothing.
   if (memory.place.numa_node < 0 && options_.text("sysfs") == "/sys") memory.place.numa_node = device.numa_node;
@@ -136,6 +147,9 @@ plan::Machine Core::machine() const {
   plan::Machine machine{address_, hex(host_), sys::process_id(), {}, {}};
   for (const buffer::Device* device : providers_->devices()) machine.memories.push_back(record_of(*device));
   for (const Rail& rail : rails_) machine.nics.push_back(record_of(rail));
+  machine.map_grants = door_ && settings_.grants != Grants::copy;
+  machine.copy_grants = door_ && settings_.grants != Grants::map;
+  machine.no_grants_because = no_grants_because_;
   return machine;
 }
 
@@ -220,6 +234,8 @@ Result<std::string> Core::explain(const std::string& from, const std::string& to
   }
   STRAIT_TRY(peer.memory, memory_in(there, named.memory, named.where.empty() ? "this Node" : peer.name));
   peer.nics = there.nics;
+  peer.no_map_grants = grants_missing(here, there, &plan::Machine::map_grants);
+  peer.no_copy_grants = grants_missing(here, there, &plan::Machine::copy_grants);
   std::vector<plan::Nic> nics = here.nics;
   // A software NIC gets its port for packets when its Node listens beyond loopback; a plan for another host is made as
   // if it did.

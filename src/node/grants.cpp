@@ -18,9 +18,19 @@ grant::Subject subject_of(const rendezvous::Target& target) {
   return {target.region_id, target.epoch, target.address, target.length_bytes, target.access, target.rkey};
 }
 
+}  // namespace
+
+bool lies_in_files(const buffer::Device& device) {
+  const bool exports = (device.capabilities & STRAIT_CAN_EXPORT_DMABUF) != 0;
+  return (device.capabilities & STRAIT_CPU_ACCESSIBLE) != 0 || (device.software && exports);
+}
+
+namespace {
+
 // The memory file behind a region, if it holds the region's pages and no others.
 Result<sys::Fd> own_file(const strait_region& region) {
   Reached& exported = *region.exported;
+  if (!lies_in_files(*region.claim.device)) return fail(Code::unsupported, "it lies in no file that could be mapped");
   STRAIT_TRY(const Reached::Files files, exported.open());
   if (!files) return fail(Code::unsupported, "it lies in no file that could be mapped");
   const exports::ExportedFd& file = files->pages.valid() ? files->pages : files->fd;
@@ -41,7 +51,7 @@ std::byte* strait_region::find_view(std::uint64_t offset) {
   using namespace strait;
   const std::lock_guard lock(staging_mutex);
   if (std::byte* const first = view.load(); first != nullptr) return first + offset;
-  if (viewless || staged || !exported) return nullptr;
+  if (viewless || staged || !exported || !node::lies_in_files(*claim.device)) return nullptr;
   viewless = true;
   const auto opened = exported->open();
   if (!opened || !*opened) return nullptr;
@@ -67,11 +77,9 @@ std::string Core::why_no_grants() const {
   if (!options_.text("faults").empty()) return "option faults: the NIC is to see every operation";
   if (!options_.text("capture").empty()) return "option capture: the NIC is to see every operation";
   if (options_.text("carrier") == "roce") return "option carrier=roce: everything is to be packets";
-  // What a NIC of the kernel's does atomically (the kernel's own in software included) is not atomic to a CPU.
-  if (options_.text("nics").find("verbs") != std::string::npos)
-    return "option nics: a verbs NIC's atomics are not a CPU's";
   for (const Rail& rail : rails_) {
-    if (!rail.nic->is_software()) return fmt::format("{} is no NIC in software", rail.nic->name());
+    if (!rail.nic->has_cpu_atomics())
+      return fmt::format("atomics of {} and of a CPU are not atomic to each other", rail.nic->name());
   }
   return rails_.empty() ? "there is no NIC" : "";
 }
@@ -102,7 +110,7 @@ void Core::add_proof(rendezvous::Target& target) const {
   target.grantable = 1;
 }
 
-Result<grant::Offer> Core::on_ask(const grant::Subject& subject, const grant::Proof& proof) {
+Result<grant::Offer> Core::on_ask(const grant::Subject& subject, const grant::Proof& proof, grant::Way only) {
   if (!same_digest(proof, proof_of(subject)))
     return fail(Code::denied, "the proof that came with the target does not fit it");
   const std::lock_guard lock(regions_mutex_);
@@ -116,6 +124,8 @@ Result<grant::Offer> Core::on_ask(const grant::Subject& subject, const grant::Pr
   std::string why;
   if (settings_.grants == Grants::copy) {
     why = "option grant=copy";
+  } else if (only == grant::Way::copy) {
+    why = "none was asked for";
   } else if (subject.address != region.address || subject.length_bytes != region.length_bytes ||
              subject.access != region.access) {
     why = "the target is a part of the region";
@@ -131,7 +141,8 @@ Result<grant::Offer> Core::on_ask(const grant::Subject& subject, const grant::Pr
     }
     return offer;
   }
-  if (settings_.grants == Grants::map) return fail(Code::unsupported, "no map grant: {}", why);
+  if (settings_.grants == Grants::map || only == grant::Way::map)
+    return fail(Code::unsupported, "no map grant: {}", why);
   if (!region.cpu_accessible)
     return fail(Code::unsupported, "no map grant: {}; no copy grant: a CPU cannot reach {}", why,
                 region.claim.device->name);
@@ -158,7 +169,10 @@ std::shared_ptr<grant::Host> Core::host_of(strait_peer& peer, sys::Deadline dead
     peer.no_grants_because = host.error().text;
     return nullptr;
   }
-  if (!visits_->add(*host)) return nullptr;
+  if (const Status added = visits_->add(*host); !added) {
+    peer.no_grants_because = added.error().text;
+    return nullptr;
+  }
   peer.host = std::move(*host);
   return peer.host;
 }
@@ -170,7 +184,11 @@ void Core::bring_near(strait_lane& lane, strait_peer& peer, sys::Deadline deadli
   const std::lock_guard lock(peer.host_mutex);
   if (lane.near.load(std::memory_order_relaxed) != nullptr) return;
   grant::Mark* const mark = host->take_mark();
-  if (mark == nullptr) return;  // lanes beyond those that fit the marks use the NIC
+  if (mark == nullptr) {
+    peer.no_grants_because =
+        fmt::format("{} lanes to this peer have them already, the most there can be", grant::kMarks);
+    return;
+  }
   lane.near_side = std::make_unique<Near>(host, mark);
   lane.near_side->map_path = fmt::format("map grant -> {}", peer.name);
   lane.near_side->copy_path = fmt::format("copy grant -> {}", peer.name);
@@ -185,7 +203,10 @@ void Core::ask_for_grant(strait_peer& peer, const rendezvous::Target& target, sy
   const std::shared_ptr<grant::Host> host = host_of(peer, deadline);
   if (!host) return;
   if (peer.lane) bring_near(*peer.lane, peer, deadline);
-  const auto way = host->ask(subject_of(target), target.proof, deadline);
+  const grant::Way only = settings_.grants == Grants::map    ? grant::Way::map
+                          : settings_.grants == Grants::copy ? grant::Way::copy
+                                                             : grant::Way::none;
+  const auto way = host->ask(subject_of(target), target.proof, deadline, only);
   if (way) {
     counters_.get(*way == grant::Way::map ? "map_grants" : "copy_grants").add();
     return;

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "node/core.hpp"
+#include "sys/copy.hpp"
 #include "sys/process.hpp"
 
 namespace strait::node {
@@ -59,7 +60,7 @@ bool move(const Near& near, const Sides& sides, bool put) {
       std::memcpy(put ? there : sides.local, put ? sides.local : there, sizeof(std::uint64_t));
       return true;
     }
-    std::memcpy(put ? there : sides.local, put ? sides.local : there, sides.length_bytes);
+    sys::copy_bytes(put ? there : sides.local, put ? sides.local : there, sides.length_bytes);
     return true;
   }
   const iovec here{sides.local, sides.length_bytes};
@@ -114,8 +115,9 @@ bool put_near(strait_lane& lane, Near& near, const strait_slice& from, const str
 }
 
 bool get_near(strait_lane& lane, Near& near, const strait_slice& into, const strait_target& from,
-              std::uint64_t from_offset, std::uint64_t& id) {
+              std::uint64_t from_offset, const strait_op_options* options, std::uint64_t& id) {
   const Reaching reaching(lane, near);
+  if (is_for_nic(lane, options)) return false;
   const Window* const window = reaching.find(from, from_offset, into.length_bytes, STRAIT_REMOTE_READ);
   if (window == nullptr) return false;
   const Sides sides{into.region->view_at(into.offset), window, from_offset, into.length_bytes};
@@ -125,8 +127,9 @@ bool get_near(strait_lane& lane, Near& near, const strait_slice& into, const str
 }
 
 bool atomic_near(strait_lane& lane, Near& near, post::Kind kind, const strait_target& at, std::uint64_t offset,
-                 std::uint64_t operand, std::uint64_t compare, std::uint64_t& id) {
+                 std::uint64_t operand, std::uint64_t compare, const strait_op_options* options, std::uint64_t& id) {
   const Reaching reaching(lane, near);
+  if (is_for_nic(lane, options)) return false;
   const Window* const window = reaching.find(at, offset, sizeof(std::uint64_t), STRAIT_REMOTE_ATOMIC);
   if (window == nullptr || window->way != Way::map) return false;
   auto* const place = reinterpret_cast<std::uint64_t*>(window->memory + offset);
@@ -139,7 +142,7 @@ bool atomic_near(strait_lane& lane, Near& near, post::Kind kind, const strait_ta
   } else {
     (void)word.compare_exchange_strong(before, operand);
   }
-  id = lane.core.completed(kind, sizeof before, before);
+  id = lane.core.completed(kind, sizeof before, before) | STRAIT_OP_BY_MAP;
   return true;
 }
 

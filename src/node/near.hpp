@@ -31,19 +31,25 @@ struct Near {
   std::string map_path, copy_path, copy_paths;  // for people; the last with the way of what is too short for a copy
 };
 
+// Does its memory lie in files that any process can map? The vendors' does not, nor does that of those who stand in for
+// them, whatever their exports are made of.
+[[nodiscard]] bool lies_in_files(const buffer::Device& device);
+
 // Below, the ring is quicker than a system call.
 inline constexpr std::uint64_t kCopyAtLeast = 8192;
 
 // By which grant operations on the target go now.
 [[nodiscard]] grant::Way way_to(strait_lane& lane, Near& near, const strait_target& target);
 
-// True: done, and `id` says so (STRAIT_OP_COMPLETE). False: nothing happened; it is the NIC's.
+// True: done, and `id` says so (STRAIT_OP_COMPLETE, atomics: STRAIT_OP_BY_MAP). False: nothing happened; it is the
+// NIC's.
 [[nodiscard]] bool put_near(strait_lane& lane, Near& near, const strait_slice& from, const strait_target& to,
                             std::uint64_t to_offset, const strait_op_options* options, std::uint64_t& id);
 [[nodiscard]] bool get_near(strait_lane& lane, Near& near, const strait_slice& into, const strait_target& from,
-                            std::uint64_t from_offset, std::uint64_t& id);
+                            std::uint64_t from_offset, const strait_op_options* options, std::uint64_t& id);
 [[nodiscard]] bool atomic_near(strait_lane& lane, Near& near, post::Kind kind, const strait_target& at,
-                               std::uint64_t offset, std::uint64_t operand, std::uint64_t compare, std::uint64_t& id);
+                               std::uint64_t offset, std::uint64_t operand, std::uint64_t compare,
+                               const strait_op_options* options, std::uint64_t& id);
 // All items or none.
 [[nodiscard]] bool batch_near(strait_lane& lane, Near& near, const strait_item* items, std::uint32_t n_items,
                               const strait_op_options* options, std::uint64_t& id);

@@ -72,15 +72,18 @@ void Core::describe_lane(strait_lane& lane, const std::string& peer_name) const 
   lane.path = fmt::format("{} -> {} -> {}", rails_[0].nic->name(), lane.core.queue().describe(), peer_name);
 }
 
-namespace {
-
 // Before anybody else sees the lane.
-void mention_grants(strait_lane& lane) {
-  if (lane.near.load(std::memory_order_relaxed) != nullptr)
+void Core::mention_grants(strait_lane& lane, strait_peer& peer) const {
+  if (!door_ || !peer.same_host) return;  // whose options asked for that knows it; strait_node_info says it too
+  const std::lock_guard lock(peer.host_mutex);
+  if (lane.near_side == nullptr) {
+    lane.path += fmt::format("; no map or copy grants: {}", peer.no_grants_because);
+  } else if (const std::string& why = peer.host->no_copies_because(); !why.empty()) {
+    lane.path += fmt::format("; memory it grants by map: without the NIC (no copy grants: {})", why);
+  } else {
     lane.path += "; memory it grants by map or copy: without the NIC";
+  }
 }
-
-}  // namespace
 
 Result<strait_peer*> Core::connect(const std::string& address, sys::Deadline deadline) {
   STRAIT_TRY(const sys::Endpoint to, sys::parse_endpoint(address));
@@ -100,7 +103,7 @@ Result<strait_peer*> Core::connect(const std::string& address, sys::Deadline dea
   describe_lane(*lane, peer->name);
   peer->lane = std::move(lane);
   bring_near(*peer->lane, *peer, deadline);
-  mention_grants(*peer->lane);
+  mention_grants(*peer->lane, *peer);
   add_lane(peer->lane.get());
   const std::lock_guard lock(peers_mutex_);
   peers_.push_back(peer.get());
@@ -119,7 +122,7 @@ Result<strait_lane*> Core::open_lane(strait_peer& peer, std::uint32_t depth, std
   lane->client = client;
   describe_lane(*lane, peer.name);
   bring_near(*lane, peer, deadline);
-  mention_grants(*lane);
+  mention_grants(*lane, peer);
   add_lane(lane.get());
   return lane.release();
 }

@@ -30,7 +30,7 @@ struct strait_peer {
   std::mutex host_mutex;  // making the host below
   bool host_tried = false;
   std::shared_ptr<strait::grant::Host> host;  // null: not of this host, or no grants
-  std::string no_grants_because;
+  std::string no_grants_because;              // part of the paths of its lanes
 
   std::mutex client_mutex;                             // making the client below
   std::shared_ptr<strait::rendezvous::Client> client;  // our connection to its rendezvous; made when first needed

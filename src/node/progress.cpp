@@ -15,6 +15,8 @@ namespace {
 constexpr std::int64_t kCallerTempoNs = 2'000'000;
 constexpr std::int64_t kWarmNs = 1'000'000;  // how long after the last work short sleeps go on
 constexpr std::int64_t kWarmNapNs = 100'000;
+constexpr std::int64_t kKnockNapNs = 1'000'000;  // others sleep on the same descriptors, and may take the event
+constexpr std::int64_t kBusyNapNs = 50'000;
 constexpr std::int64_t kDrainTempoNs = 5'000'000;  // while a dropped region waits for its operations
 
 }  // namespace
@@ -89,18 +91,19 @@ void Progress::run() {
 }
 
 DriveMeanwhile::DriveMeanwhile(Core& core) {
-  auto started = sys::start_quiet_thread([this, &core] {
-    while (!stop_.load(std::memory_order_acquire)) {
-      if (core.drive_all() == 0) (void)sys::nap_on(-1, 50'000);
+  const auto drive = [&core]() -> std::int64_t {
+    while (core.drive_all() > 0) {
     }
-  });
+    // Armed, it looks at its sockets when it is driven next: that is where a stranger knocks.
+    bool armed = true;
+    for (const Rail& rail : core.rails()) armed = rail.nic->event_fd() >= 0 && rail.nic->arm() && armed;
+    return armed ? kKnockNapNs : kBusyNapNs;
+  };
   // Without a thread the call may only take longer: the peer's side is bounded by the same deadline.
-  if (started) thread_ = std::move(*started);
-}
-
-DriveMeanwhile::~DriveMeanwhile() {
-  stop_.store(true, std::memory_order_release);
-  if (thread_.joinable()) thread_.join();
+  if (!thread_.start(drive, 0)) return;
+  for (const Rail& rail : core.rails()) {
+    if (const int fd = rail.nic->event_fd(); fd >= 0) (void)thread_.add(fd);
+  }
 }
 
 }  // namespace strait::node

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "node/settings.hpp"
 #include "sys/event_set.hpp"
+#include "sys/event_thread.hpp"
 
 namespace strait::node {
 
@@ -41,18 +42,14 @@ class Progress {
   std::thread thread_;
 };
 
-// While it lives the NICs are driven without a pause: for calls that wait on a socket while the peer's NIC shakes hands
+// While it lives the NICs are driven: for calls that wait on a socket while the peer's NIC shakes hands
 // with ours, whatever the progress mode and however deep the progress thread sleeps.
 class DriveMeanwhile {
  public:
   explicit DriveMeanwhile(Core& core);
-  ~DriveMeanwhile();
-  DriveMeanwhile(const DriveMeanwhile&) = delete;
-  DriveMeanwhile& operator=(const DriveMeanwhile&) = delete;
 
  private:
-  std::atomic<bool> stop_{false};
-  std::thread thread_;
+  sys::EventThread thread_;
 };
 
 }  // namespace strait::node

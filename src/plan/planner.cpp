@@ -101,6 +101,11 @@ std::string no_grants(const Nic& nic) {
   return fmt::format("{} shares no rings with peers: it has a wire of its own", nic.name);
 }
 
+std::string cross_copy_refused(const Peer& peer) {
+  const std::string why = peer.cross_copy_refusal.empty() ? "not allowed" : peer.cross_copy_refusal;
+  return fmt::format("the two processes may not read each other's memory: {}", why);
+}
+
 Way by_copy(const Memory& source, const Nic& nic, const Peer& peer, const Policy& policy, const Costs& costs) {
   const Reached reached = reach(source, nic);
   const char* call = peer.reach == Reach::same_process ? "memcpy" : "process_vm_readv";
@@ -127,8 +132,7 @@ Way by_copy(const Memory& source, const Nic& nic, const Peer& peer, const Policy
   } else if (peer.reach == Reach::same_process) {
     settle(way, Verdict::yes, "the peer is in this process");
   } else if (!peer.cross_copy) {
-    const std::string why = peer.cross_copy_refusal.empty() ? "not allowed" : peer.cross_copy_refusal;
-    settle(way, Verdict::no, fmt::format("the two processes may not read each other's memory: {}", why));
+    settle(way, Verdict::no, cross_copy_refused(peer));
   } else {
     settle(way, Verdict::yes,
            fmt::format("{} reaches {}; the peer is on this host{}", nic.name, reached_text(source, reached),
@@ -265,6 +269,51 @@ Way by_ipc(const Memory& from, const Peer& peer) {
   return way;
 }
 
+// The grants by which a CPU reaches the peer's memory itself: what both have in common.
+bool settled_before_grants(Way& way, const Memory& from, const Peer& peer, const std::string& refusal) {
+  if (peer.same_node) {
+    settle(way, Verdict::no, "both ends are one Node's");
+  } else if (peer.reach == Reach::other_host) {
+    settle(way, Verdict::no, "the peer is on another host");
+  } else if (!refusal.empty()) {
+    settle(way, Verdict::no, refusal);
+  } else if (from.staged_only || (from.accelerator && !from.in_files)) {
+    settle(way, Verdict::no, fmt::format("{} memory is out of this CPU's reach", from.name));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Way by_map(const Memory& from, const Peer& peer, const Costs& costs) {
+  const Memory& to = *peer.memory;
+  Way way{Kind::map, "zero-copy: map grant, stores by this CPU", "map grant", {}, Verdict::no, {}, estimate(costs, 1)};
+  if (settled_before_grants(way, from, peer, peer.no_map_grants)) {
+  } else if (!to.in_files) {
+    settle(way, Verdict::no, fmt::format("{} memory lies in no file that this CPU could map", to.name));
+  } else {
+    settle(way, Verdict::yes, "both processes map it, if its owner's Node allocated it");
+  }
+  return way;
+}
+
+Way by_call(const Memory& from, const Peer& peer, const Costs& costs) {
+  const Memory& to = *peer.memory;
+  Way way{Kind::call,        "zero-copy: copy grant, one copy by this CPU (process_vm_writev)",
+          "copy grant",      {},
+          Verdict::no,       {},
+          estimate(costs, 1)};
+  if (settled_before_grants(way, from, peer, peer.no_copy_grants)) {
+  } else if (to.accelerator) {
+    settle(way, Verdict::no, fmt::format("{} memory is out of a CPU's reach", to.name));
+  } else if (!peer.cross_copy) {
+    settle(way, Verdict::no, cross_copy_refused(peer));
+  } else {
+    settle(way, Verdict::yes, "for memory of the peer's own, from 8 KiB on");
+  }
+  return way;
+}
+
 // What was to come before the way that is taken.
 void add_refusals(const Memory& memory, const Nic& nic, const char* where, std::vector<Way>& ways) {
   for (const Refusal& each : memory.refused) {
@@ -339,6 +388,8 @@ Plan make_plan(const Memory& source, std::span<const Nic> nics, const Peer& peer
     plan.ways.push_back(by_engine(source, peer, costs));
     plan.ways.push_back(by_link(source, peer));
     plan.ways.push_back(by_ipc(source, peer));
+    plan.ways.push_back(by_map(source, peer, costs));
+    plan.ways.push_back(by_call(source, peer, costs));
   }
   // By preference: fewer copies first, then the nearest NIC.
   std::vector<Place> places;
@@ -386,6 +437,8 @@ const char* kind_name(Kind kind) {
     case Kind::engine: return "engine";
     case Kind::link: return "link";
     case Kind::ipc: return "ipc";
+    case Kind::map: return "map";
+    case Kind::call: return "call";
     case Kind::copy: return "copy";
     case Kind::ring: return "ring";
     case Kind::packets: return "roce";

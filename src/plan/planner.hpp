@@ -37,6 +37,7 @@ struct Memory {
   std::string link = {};       // what joins devices of this kind: "Gaudi link"; empty: the PCIe bus
   bool software = false;
   Place place = {};
+  bool in_files = false;  // allocations lie in memory files of their own, which a CPU can map
   bool migrates = false;  // managed: the CPU reaches it, its pages move, and no descriptor of it is made
   // What registering it told, or what was asked for by name: it overrules all that the records promise.
   std::string reached_by = {};        // "peer-memory client"; empty: nobody has asked a NIC yet
@@ -66,6 +67,9 @@ struct Peer {
   std::optional<Memory> memory = {};  // where the bytes are to go; unset: memory that its NIC reaches
   bool same_node = false;             // both ends are one Node's: it can copy without any NIC
   std::vector<Nic> nics = {};         // its own; empty: the same as here
+  // Why neither end's CPU may move the bytes by itself; empty: it may.
+  std::string no_map_grants = "none was asked for";
+  std::string no_copy_grants = "none was asked for";
 };
 
 enum class Carrier { any, grant, packets };
@@ -87,9 +91,10 @@ struct Costs {
 
 enum class Verdict { yes, no, held };  // held: possible, but not without permission
 // engine: a copy that the device, or the CPU for host memory, makes itself. link: between devices of one vendor. ipc:
-// the other process opens the memory by the vendor's handle. The next three are a NIC's, by what carries the bytes.
-// reach: how a NIC was to get at the memory, and did not.
-enum class Kind { engine, link, ipc, copy, ring, packets, staged, reach };
+// the other process opens the memory by the vendor's handle. map, call: this CPU moves the bytes, in memory that both
+// processes map or by a system call. The next three are a NIC's, by what carries the bytes. reach: how a NIC was to get
+// at the memory, and did not.
+enum class Kind { engine, link, ipc, map, call, copy, ring, packets, staged, reach };
 
 struct Estimate {
   double latency_us = 0;
@@ -124,7 +129,7 @@ struct Plan {
                              const Costs& costs = {}, std::size_t rank = 0);
 
 [[nodiscard]] const char* verdict_name(Verdict verdict);
-[[nodiscard]] const char* kind_name(Kind kind);  // "engine", "link", "ipc", "copy", "ring", "roce", "staged", "reach"
+[[nodiscard]] const char* kind_name(Kind kind);  // "engine", "link", "ipc", "map", "call", "copy", "ring", "roce", ...
 
 // As `strait explain` shows it: lines of at most 80 columns, each ended by a newline.
 [[nodiscard]] std::string to_text(const Plan& plan);

@@ -280,6 +280,43 @@ TEST(Planner, DeviceToDeviceOfAPeer) {
   EXPECT_EQ(reason(stuck, Kind::staged), "no: cuda:0 would have to be staged by the peer, which cannot know when");
 }
 
+TEST(Planner, GrantsByWhichACpuMovesTheBytes) {
+  Memory soft = device("soft:0", "soft");
+  soft.in_files = true;
+  Memory host = host_memory();
+  host.in_files = true;
+  const Memory gpu = device("cuda:0", "cuda");
+  Peer near = kNear;
+  near.no_map_grants = near.no_copy_grants = "";
+  const auto to = [&](const Memory& memory) {
+    near.memory = memory;
+    return near;
+  };
+  const Plan across = make_plan(host, kNic, to(host), {});
+  EXPECT_EQ(across.way()->kind, Kind::map);
+  EXPECT_EQ(reason(across, Kind::map), "yes: both processes map it, if its owner's Node allocated it");
+  EXPECT_EQ(reason(across, Kind::call), "yes: for memory of the peer's own, from 8 KiB on");
+  EXPECT_EQ(make_plan(soft, kNic, to(soft), {}).way()->kind, Kind::map);
+  EXPECT_EQ(reason(make_plan(soft, kNic, to(soft), {}), Kind::call), "no: soft:0 memory is out of a CPU's reach");
+
+  const Plan to_gpu = make_plan(host, kNic, to(gpu), {});
+  EXPECT_EQ(to_gpu.way()->kind, Kind::copy);
+  EXPECT_EQ(reason(to_gpu, Kind::map), "no: cuda:0 memory lies in no file that this CPU could map");
+  EXPECT_EQ(reason(make_plan(gpu, kNic, to(host), {}), Kind::map), "no: cuda:0 memory is out of this CPU's reach");
+
+  Peer closed = to(host);
+  closed.no_map_grants = "here, option grant=copy";
+  EXPECT_EQ(make_plan(host, kNic, closed, {}).way()->kind, Kind::call);
+  closed.cross_copy = false;
+  closed.cross_copy_refusal = "Yama";
+  EXPECT_EQ(reason(make_plan(host, kNic, closed, {}), Kind::call),
+            "no: the two processes may not read each other's memory: Yama");
+  Peer far = to(host);
+  far.reach = Reach::other_host;
+  EXPECT_EQ(reason(make_plan(host, kNic, far, {}), Kind::map), "no: the peer is on another host");
+  EXPECT_EQ(reason(make_plan(host, kNic, here(host), {}), Kind::map), "no: both ends are one Node's");
+}
+
 // Managed memory: the CPU reaches it, its pages move. A NIC that goes through the process's page tables follows; one
 // that pins does not, and then only a copy is left.
 TEST(Planner, ManagedMemoryIsHostMemoryForWhoFollowsItsPages) {
@@ -320,7 +357,7 @@ TEST(Planner, TheNearestNicFirstAndItsDistanceSaid) {
   EXPECT_EQ(plan.way()->nic, "mlx5_0");
   EXPECT_EQ(plan.way()->reason, "mlx5_0 reaches cuda:0 memory as dma-buf, below one PCIe switch");
   EXPECT_FALSE(plan.way()->estimate.measured);
-  EXPECT_EQ(to_json(plan)["ways"][4]["estimate"]["measured"], false);
+  EXPECT_EQ(to_json(plan)["ways"][*plan.chosen]["estimate"]["measured"], false);
   EXPECT_NE(to_text(plan).find("estimated"), std::string::npos) << to_text(plan);
 }
 

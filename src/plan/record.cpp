@@ -113,6 +113,7 @@ Result<Memory> memory_from(const json& from) {
   reader.flag("can_ipc", memory.can_ipc);
   reader.text("link", memory.link);
   reader.flag("software", memory.software);
+  reader.flag("in_files", memory.in_files);
   reader.flag("migrates", memory.migrates);
   reader.text("reached_by", memory.reached_by);
   reader.flag("staged_only", memory.staged_only);
@@ -176,6 +177,9 @@ std::string to_record(const Machine& machine) {
   json out{{"name", machine.name},
            {"host", machine.host},
            {"process", machine.process},
+           {"map_grants", machine.map_grants},
+           {"copy_grants", machine.copy_grants},
+           {"no_grants_because", machine.no_grants_because},
            {"memories", json::array()},
            {"nics", json::array()}};
   for (const Memory& memory : machine.memories) {
@@ -189,6 +193,7 @@ std::string to_record(const Machine& machine) {
                                {"can_ipc", memory.can_ipc},
                                {"link", memory.link},
                                {"software", memory.software},
+                               {"in_files", memory.in_files},
                                {"migrates", memory.migrates},
                                {"reached_by", memory.reached_by},
                                {"staged_only", memory.staged_only},
@@ -217,6 +222,9 @@ Result<Machine> from_record(std::string_view text) {
   reader.text("name", machine.name);
   reader.text("host", machine.host);
   reader.number("process", machine.process);
+  reader.flag("map_grants", machine.map_grants);
+  reader.flag("copy_grants", machine.copy_grants);
+  reader.text("no_grants_because", machine.no_grants_because);
   if (!reader.problem().empty()) return fail(Code::invalid, "the record: {}", reader.problem());
   for (const char* const name : {"memories", "nics"}) {
     const auto list = from.find(name);

@@ -17,6 +17,10 @@ struct Machine {
   int process = 0;   // and there, which
   std::vector<Memory> memories;
   std::vector<Nic> nics;
+  // Whether it grants its memory, and uses that of others, without its NIC.
+  bool map_grants = false;
+  bool copy_grants = false;
+  std::string no_grants_because = {};
   [[nodiscard]] const Memory* find(std::string_view memory) const;
   // Of `memory` among the accelerators that have the same nearest NICs: equal NICs are shared out by it.
   [[nodiscard]] std::size_t rank_of(const Memory& memory) const;

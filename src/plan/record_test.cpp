@@ -37,9 +37,14 @@ Machine two_sockets() {
 }
 
 TEST(Record, ComesBackAsItWas) {
-  const Machine machine = two_sockets();
+  Machine machine = two_sockets();
+  machine.map_grants = true;
+  machine.no_grants_because = "option grant=map";
+  machine.memories.back().in_files = true;
   const auto again = from_record(to_record(machine));
   ASSERT_TRUE(again) << again.error().text;
+  EXPECT_TRUE(again->map_grants && !again->copy_grants && again->find("host")->in_files);
+  EXPECT_EQ(again->no_grants_because, "option grant=map");
   EXPECT_EQ(to_record(*again), to_record(machine));
   EXPECT_EQ(again->find("cuda:3")->place.path, machine.memories[3].place.path);
   EXPECT_EQ(again->find("cuda:9"), nullptr);

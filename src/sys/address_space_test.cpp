@@ -83,12 +83,12 @@ TEST_F(AddressSpaceTest, ProbingSeesBothEnds) {
 TEST(Aligned, LongFilesAreMappedOnHugePageBoundsAndNothingElseIsLeft) {
   const Fd file = make_sealed_memfd("aligned", 3 * kHugePageBytes).value();
   const AddressSpace space = AddressSpace::open();
-  const Mapping mapping = map_file_aligned(file.get(), 3 * kHugePageBytes - page_bytes()).value();
+  const Mapping mapping = map_file_aligned(file.get(), 3 * kHugePageBytes - page_bytes(), Protect::read_write).value();
   EXPECT_EQ(at(mapping.data()) % kHugePageBytes, 0u);
   EXPECT_EQ(space.look(at(mapping.data()), mapping.size()).kind, Kind::read_write);
   mapping.data()[0] = std::byte{1};
   mapping.data()[mapping.size() - 1] = std::byte{1};
-  const Mapping small = map_file_aligned(file.get(), 4096).value();
+  const Mapping small = map_file_aligned(file.get(), 4096, Protect::read_write).value();
   EXPECT_EQ(small.data()[0], std::byte{1});
 }
 

@@ -86,6 +86,20 @@ TEST(Granted, OnlyWhatWasAskedFor) {
   EXPECT_EQ(counted(pair.asker, "grants_refused"), 1);
 }
 
+TEST(Granted, WhatTheAskerWantsCountsToo) {
+  Pair pair(granting("auto"), granting("copy"));
+  Host host(pair);
+  EXPECT_EQ(way_of(pair.far.put(host.local.region.all(), host.place.at(0))), "copy grant");
+  Pair other(granting("auto"), granting("map"));
+  std::vector<std::uint8_t> bytes(65536);
+  Region region = other.owner.share(bytes.data(), bytes.size(), access::all).value();
+  Published published = other.owner.publish("bytes", region).value();
+  Target place = other.far.lookup("bytes").value();
+  Block local(other.asker, "host", 65536, access::local);
+  EXPECT_NE(way_of(other.far.put(local.region.all(), place.at(0))), "copy grant");
+  EXPECT_EQ(counted(other.asker, "grants_refused"), 1);
+}
+
 // The checks are made against what was granted, not against what the caller's value says.
 TEST(Granted, AForgedTargetGetsNoFurther) {
   Pair pair(granting("auto"), granting("auto"));
@@ -117,6 +131,52 @@ TEST(Granted, APartOfAnAllocationIsNotMapped) {
   Target place = pair.far.lookup("part").value();
   Block local(pair.asker, "host", 65536, access::local);
   EXPECT_EQ(way_of(pair.far.put(local.region.slice(0, 16384), place.at(0))), "copy grant");
+}
+
+// With nothing under way at the NIC there is nothing to be behind.
+TEST(Granted, AFenceIsForTheNicOnlyWhereThatHasWork) {
+  Pair pair(granting("auto"), granting("auto"));
+  Host host(pair);
+  Lane lane = pair.far.lane().value();
+  const Slice slice = host.local.region.slice(0, 64);
+  const OpOptions fenced{.fence = true};
+  EXPECT_EQ(way_of(lane.put(slice, host.place.at(0), fenced)), "map grant");
+  EXPECT_EQ(way_of(lane.get(slice, host.place.at(0), fenced)), "map grant");
+  EXPECT_EQ(way_of(lane.fetch_add(host.place.at(0), 1, fenced)), "map grant");
+  Operation waiting = lane.receive_imm();  // nobody sends: the NIC has something under way
+  EXPECT_NE(way_of(lane.put(slice, host.place.at(0), fenced)), "map grant");
+  EXPECT_NE(way_of(lane.get(slice, host.place.at(0), fenced)), "map grant");
+  EXPECT_NE(way_of(lane.fetch_add(host.place.at(0), 1, fenced)), "map grant");
+  EXPECT_EQ(way_of(lane.get(slice, host.place.at(0))), "map grant");
+}
+
+TEST(Granted, AtomicsAreOverAtOnceAndTheirResultsAreTakenOnce) {
+  Pair pair(granting("auto"), granting("auto"));
+  Host host(pair);
+  host.target.fill(std::vector<std::uint8_t>(64));
+  Operation first = pair.far.fetch_add(host.place.at(8), 5);
+  EXPECT_EQ(host.target.word(8), 5u);
+  auto before = first.test();
+  ASSERT_TRUE(before) << before.error().explain();
+  EXPECT_EQ(before->value, 0u);
+  EXPECT_TRUE(before->path.str().starts_with("map grant")) << before->path.str();
+  EXPECT_FALSE(first.wait(1s));
+  // More than a lane has places for: those that were let go of are free again.
+  for (int i = 0; i < 100000; ++i) pair.far.fetch_add(host.place.at(8), 1).detach();
+  EXPECT_EQ(pair.far.compare_swap(host.place.at(8), 100005, 7).wait(5s).value().value, 100005u);
+  EXPECT_EQ(host.target.word(8), 7u);
+}
+
+TEST(Granted, ALaneTooManySaysWhyItHasNone) {
+  Pair pair(granting("auto"), granting("auto"));
+  std::vector<Lane> lanes;
+  for (int i = 0; i < 64; ++i) lanes.push_back(pair.far.lane(16).value());
+  const std::string has = strait_lane_path(lanes.front().raw());
+  EXPECT_TRUE(has.ends_with("; memory it grants by map or copy: without the NIC")) << has;
+  const std::string has_none = strait_lane_path(lanes.back().raw());
+  EXPECT_TRUE(
+      has_none.ends_with("; no map or copy grants: 64 lanes to this peer have them already, the most there can be"))
+      << has_none;
 }
 
 TEST(Revoked, AGrantIsOverAtOnce) {

@@ -160,6 +160,33 @@ TEST_P(PathsToAPeer, EveryPairOfMemoriesWithoutACopy) {
   }
 }
 
+// Where a CPU may move the bytes itself, that is said before, and after.
+TEST(Paths, GrantsAreTakenWhereTheyAreSaid) {
+  Node owner = Node::open(settings({{"grant", "auto"}})).value();
+  Node asker = Node::open(settings({{"grant", "auto"}})).value();
+  Peer far = asker.connect(owner.address()).value();
+  int mapped = 0;
+  for (const std::string& from : memories(asker)) {
+    for (const std::string& to : memories(owner)) {
+      SCOPED_TRACE(from + " to " + to + " of a peer");
+      const auto bytes = pattern(kBytes, 7);
+      const Memory source = filled(asker, from, bytes);
+      const Memory target = filled(owner, to, std::vector<std::uint8_t>(kBytes));
+      const Region local = asker.share(source, access::local).value();
+      const Region remote = owner.share(target, access::all).value();
+      const Published published = owner.publish("target", remote).value();
+      const Target place = far.lookup("target").value();
+      const bool said = chosen(asker, from, to + "@" + owner.address())["kind"] == "map";
+      auto done = far.put(local.all(), place.at(0)).wait(20s);
+      ASSERT_TRUE(done) << done.error().explain();
+      EXPECT_EQ(done->path.str().starts_with("map grant"), said) << done->path.str();
+      EXPECT_EQ(read(owner, target), bytes);
+      mapped += said ? 1 : 0;
+    }
+  }
+  EXPECT_GE(mapped, 1) << "host memory to host memory";
+}
+
 // Descriptors of this process, and what the devices have left: a registration that stays keeps both.
 struct Left {
   int fds = 0;

@@ -22,7 +22,7 @@ constexpr std::int64_t kLongNs = 60'000'000'000;
 constexpr std::size_t kPayload = 64;  // of a note: the rest is zero
 
 struct Clerk final : grant::Clerk {
-  Result<grant::Offer> on_ask(const grant::Subject& subject, const grant::Proof&) override {
+  Result<grant::Offer> on_ask(const grant::Subject& subject, const grant::Proof&, grant::Way) override {
     if (subject.region_id % 4 == 3) return fail(Code::denied, "no");
     grant::Offer offer;
     offer.way = grant::Way::map;

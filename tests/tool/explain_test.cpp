@@ -35,7 +35,7 @@ TEST(Explain, AsksARunningNode) {
   const std::string address = json::parse(server.read_line()).at("address");
   const json plan = plan_of({"--from", "host", "--to", "soft:2@" + address});
   EXPECT_EQ(plan.at("to"), "soft:2@" + address);
-  EXPECT_EQ(chosen(plan).at("kind"), "copy");
+  EXPECT_EQ(chosen(plan).at("kind"), "map");
   // This side has one; the running one is asked, and has three.
   const Outcome missing = strait({"explain", "--from", "host", "--to", "soft:3@" + address});
   EXPECT_EQ(missing.status, 2);

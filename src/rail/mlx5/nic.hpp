@@ -69,7 +69,7 @@ class Nic {
 
   [[nodiscard]] const strait_nic_info& info() const { return info_; }
   [[nodiscard]] const char* name() const { return info_.name; }
-  [[nodiscard]] bool is_software() const { return info_.software != 0; }
+  [[nodiscard]] bool has_cpu_atomics() const { return info_.cpu_atomics != 0; }
   [[nodiscard]] const strait_nic_address& address() const { return address_; }
   [[nodiscard]] std::uint32_t pd() const { return pd_; }
   [[nodiscard]] std::string counters() const;

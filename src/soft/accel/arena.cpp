@@ -92,7 +92,8 @@ Result<std::uint64_t> Arena::allocate(std::uint64_t length_bytes) {
   STRAIT_CHECK(take_from_pool(file_bytes));
   auto made = [&]() -> Status {
     STRAIT_TRY(allocation->memfd, sys::make_grantable_memfd("strait soft device memory", file_bytes, *calls_));
-    STRAIT_TRY(allocation->alias, sys::map_file_aligned(allocation->memfd.get(), file_bytes, *calls_));
+    STRAIT_TRY(allocation->alias,
+               sys::map_file_aligned(allocation->memfd.get(), file_bytes, sys::Protect::read_write, *calls_));
     return {};
   }();
   if (!made) {

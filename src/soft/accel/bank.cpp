@@ -56,7 +56,7 @@ Result<std::shared_ptr<Block>> Bank::take(std::uint64_t length_bytes) {
   }
   auto made = [&]() -> Result<std::unique_ptr<Block>> {
     STRAIT_TRY(sys::Fd file, sys::make_sealed_memfd(name_.c_str(), file_bytes, *calls_));
-    STRAIT_TRY(sys::Mapping alias, sys::map_file_aligned(file.get(), file_bytes, *calls_));
+    STRAIT_TRY(sys::Mapping alias, sys::map_file_aligned(file.get(), file_bytes, sys::Protect::read_write, *calls_));
     return std::unique_ptr<Block>(new Block(next_block_id(), std::move(file), std::move(alias)));
   }();
   if (!made) {

@@ -119,6 +119,7 @@ std::int32_t nic_info(strait_nic* nic, strait_nic_info* out) {
   out->software = 1;
   out->max_inline_bytes = 512;
   out->imports_fds = 1;
+  out->cpu_atomics = 1;
   const kernel::KernelSettings& ways = self(nic).kernel.settings();
   if (ways.nvidia || ways.amd) out->plain_ways |= STRAIT_NIC_WAY_PEER_MEMORY;
   if (ways.p2p) out->plain_ways |= STRAIT_NIC_WAY_P2P_PAGES;
