@@ -129,11 +129,12 @@ class StraitTransport {
   }
 
   void reap_one() {
+    strait_op& op = ops_[reaped_++ & (ops_.size() - 1)];
+    if ((op.id & STRAIT_OP_COMPLETE) != 0) return;  // as the call that posted it said
     strait_done done;
     done.struct_size = sizeof done;
-    const std::int32_t code = strait_wait(&ops_[reaped_ & (ops_.size() - 1)], 10'000'000'000, &done, &error_);
+    const std::int32_t code = strait_wait(&op, 10'000'000'000, &done, &error_);
     if (code != STRAIT_OK) give_up(std::string("wait: ") + error_.text);
-    ++reaped_;
   }
 
   // One connection serves both directions.

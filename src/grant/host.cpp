@@ -158,6 +158,7 @@ void Host::add_locked(std::unique_ptr<Window> window) {
     for (const auto& [stamp, windows] : windows_) {
       for (const auto& one : windows) larger->put(one.get());
     }
+    generation_.fetch_add(1);  // before anything can be freed that the old one names
     table_.store(larger.get(), std::memory_order_seq_cst);
     std::swap(own_table_, larger);
     if (!needs_fence_) (void)sys::barrier_everywhere();
@@ -213,10 +214,11 @@ bool Host::let_go_locked() {
       (void)send_note(socket_.get(), note);
     }
   }
-  // A dead window stays while the table names it; the next table does not.
+  // A dead window stays while a table names it that a lane may be looking into: the one in use, or one before it.
+  std::erase_if(retired_, [](const Retired& one) { return one.marks.empty() && !one.window; });
+  const bool old_table = std::any_of(retired_.begin(), retired_.end(), [](const Retired& one) { return !!one.table; });
   std::erase_if(retired_, [&](const Retired& one) {
-    if (!one.marks.empty()) return false;
-    if (!one.window) return true;
+    if (!one.marks.empty() || old_table) return false;
     const Subject& subject = one.window->subject;
     return own_table_->find(subject.region_id, subject.address, subject.rkey) != one.window.get();
   });
@@ -230,6 +232,7 @@ bool Host::listen(bool& again) {
     if (!packet) {
       if (packet.error().code == Code::again) break;
       gone_.store(true);
+      generation_.fetch_add(1);  // nothing that was found before is to be used
       answered_.notify_all();
       return false;
     }

@@ -43,6 +43,8 @@ class Host {
       return nullptr;
     return table_.load(std::memory_order_acquire)->find(region_id, address, rkey);
   }
+  // Inside only: what find() gave while this had the same value is still there.
+  [[nodiscard]] std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
   [[nodiscard]] bool needs_fence() const { return needs_fence_; }
   // After raising a signal.
   void wake_sleepers() const {
@@ -99,6 +101,7 @@ class Host {
   sys::Event wake_;
   alignas(64) std::atomic<WindowTable*> table_{nullptr};
   std::atomic<bool> gone_{false};
+  std::atomic<std::uint64_t> generation_{1};  // of the table, and of the owner being there
 
   alignas(64) std::mutex mutex_;
   std::condition_variable answered_;

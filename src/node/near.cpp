@@ -16,6 +16,27 @@ constexpr std::uint64_t kTurnsPerDrive = 64;
 using grant::Way;
 using grant::Window;
 
+bool is_of(const Window& window, const strait_target& target) {
+  const grant::Subject& subject = window.subject;
+  return subject.region_id == target.region_id && subject.address == target.address && subject.rkey == target.rkey;
+}
+
+[[gnu::noinline]] const Window* look_up(Near& near, const strait_target& target) {
+  const std::uint64_t now = near.host->generation();
+  if (near.generation != now) near.found.fill(nullptr);
+  near.generation = now;
+  const Window* const window = near.host->find(target.region_id, target.address, target.rkey);
+  near.found[target.region_id % std::size(near.found)] = window;
+  return window;
+}
+
+// Inside only.
+const Window* window_of(Near& near, const strait_target& target) {
+  const Window* const before = near.found[target.region_id % std::size(near.found)];
+  const bool good = near.generation == near.host->generation() && before != nullptr && is_of(*before, target);
+  return good ? before : look_up(near, target);
+}
+
 // Held while an operation looks for a window and uses it.
 class Reaching {
  public:
@@ -27,7 +48,7 @@ class Reaching {
   [[nodiscard]] const Window* find(const strait_target& target, std::uint64_t offset, std::uint64_t length_bytes,
                                    std::uint32_t right) const {
     if (lane_.core.broken()) return nullptr;
-    const Window* const window = near_.host->find(target.region_id, target.address, target.rkey);
+    const Window* const window = window_of(near_, target);
     if (window == nullptr || !window->is_good() || window->subject.epoch != target.epoch) return nullptr;
     return window->allows(offset, length_bytes, right) ? window : nullptr;
   }
@@ -46,28 +67,35 @@ struct Sides {
   std::uint64_t length_bytes;
 };
 
-bool can_move(const Near& near, const Sides& sides) {
-  if (sides.local == nullptr) return false;
-  if (sides.window->way == Way::map) return true;
+[[gnu::noinline]] bool can_call(const Near& near, const Sides& sides) {
   // A process number may be somebody else's by now; the socket's other end tells.
   return sides.length_bytes >= kCopyAtLeast && near.host->is_there();
 }
 
-bool move(const Near& near, const Sides& sides, bool put) {
-  if (sides.window->way == Way::map) {
-    std::byte* const there = sides.window->memory + sides.offset;
-    if (sides.length_bytes == sizeof(std::uint64_t)) {  // flags and counters: no call
-      std::memcpy(put ? there : sides.local, put ? sides.local : there, sizeof(std::uint64_t));
-      return true;
-    }
-    sys::copy_bytes(put ? there : sides.local, put ? sides.local : there, sides.length_bytes);
-    return true;
-  }
+bool can_move(const Near& near, const Sides& sides) {
+  return sides.local != nullptr && (sides.window->way == Way::map || can_call(near, sides));
+}
+
+[[gnu::noinline]] bool move_by_call(const Near& near, const Sides& sides, bool put) {
   const iovec here{sides.local, sides.length_bytes};
   const iovec there{reinterpret_cast<void*>(sides.window->subject.address + sides.offset), sides.length_bytes};
   const auto copy = put ? sys::write_process : sys::read_process;
   // What failed half-way is done again by the NIC, whose answer is then the right one.
   return static_cast<bool>(copy(near.host->pid(), std::span(&here, 1), std::span(&there, 1), sys::real_calls()));
+}
+
+bool move(const Near& near, const Sides& sides, bool put) {
+  if (sides.window->way != Way::map) [[unlikely]]
+    return move_by_call(near, sides, put);
+  std::byte* const there = sides.window->memory + sides.offset;
+  std::byte* const to = put ? there : sides.local;
+  const std::byte* const from = put ? sides.local : there;
+  if (sides.length_bytes == sizeof(std::uint64_t)) {  // flags and counters: no call
+    std::memcpy(to, from, sizeof(std::uint64_t));
+  } else {
+    sys::copy_bytes(to, from, sides.length_bytes);
+  }
+  return true;
 }
 
 void raise(const Near& near, const Window& window, const strait_op_options& options) {

@@ -6,6 +6,7 @@
 // refused but posted to the NIC, so that there is one place that says no, and says why.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -28,6 +29,9 @@ struct Near {
   const std::shared_ptr<grant::Host> host;
   grant::Mark* const mark;
   std::uint64_t turns = 0;
+  // What was found before, by region: good for as long as the host is of this generation.
+  std::uint64_t generation = 0;
+  std::array<const grant::Window*, 16> found{};
   std::string map_path, copy_path, copy_paths;  // for people; the last with the way of what is too short for a copy
 };
 
