@@ -7,20 +7,22 @@
 //
 // regions: pages of one peer, each shared and published by itself; both sides drive their engine. apart=1: every one is
 // an allocation of its own, as memory must be that a peer is to map; no process has a hundred thousand of those. peers:
-// Nodes of one process, each with a thread for its progress and one region; the initiator is one Node that is connected
-// to all of them. Where the owner lands what is put (ring), the thread of each has to wake up for that. The bare
-// misses: for each access a record, a check and a page of its own, each access after the one before. peers_memory: KiB
-// that a connected peer takes of the initiator, after a put to each, beside the 64 that were asked for. peers_connect:
-// ms to connect and look up one region, on average, beside the median of the first ten.
+// Nodes of two processes, each with a thread for its progress and one region; the initiator is one Node that is
+// connected to all of them. Where the owner lands what is put (ring), the thread of each has to wake up for that. The
+// bare misses: for each access a record, a check and a page of its own, each access after the one before. peers_memory:
+// KiB that a connected peer takes of the initiator, after a put to each, beside the 64 that were asked for.
+// peers_connect: ms to connect and look up one region, on average, beside the median of the first ten.
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <strait/strait.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "workload.hpp"
 
@@ -77,7 +79,8 @@ struct Shared {
   std::atomic<std::uint64_t> n_batches;
   Batch batches[64];
   std::atomic<std::uint64_t> owner_kib;  // of resident memory per peer
-  Name names[1];                         // as many as there are Nodes
+  std::atomic<std::uint64_t> helpers_ready;
+  Name names[1];  // as many as there are Nodes
 };
 
 double resident_kib() {
@@ -101,41 +104,83 @@ void own_one(Owned& owned, strait::Node& node, std::uint8_t* page, std::uint64_t
   owned.words.push_back(page + offset_in(target));
 }
 
-void owner(const Workload& w, Meeting* meeting, Shared& shared) {
-  const std::uint64_t count = count_of(w);
-  const std::uint64_t n_nodes = many_peers(w) ? count : 1;
-  const std::uint64_t n_pages = many_peers(w) || w.option("apart", "0") == "1" ? 1 : count;  // of an allocation
+// The targets of one process: all, or some of very many Nodes, which have more descriptors than one process may.
+struct Part {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+};
+
+Owned open_part(const Workload& w, Part part, Shared& shared) {
   Owned owned;
-  for (std::uint64_t i = 0; i < n_nodes; ++i) {
-    // A single Node is driven by its owner, who has nothing else to do; a thousand sleep until somebody comes.
-    owned.nodes.push_back(open_node(w, many_peers(w) ? "thread" : "caller"));
-    std::snprintf(shared.names[i].text, sizeof shared.names[i].text, "%s", owned.nodes.back().address().c_str());
-  }
-  for (std::uint64_t i = 0; i < count; ++i) {
-    strait::Node& node = owned.nodes[many_peers(w) ? i : 0];
+  const std::uint64_t n_pages =
+      many_peers(w) || w.option("apart", "0") == "1" ? 1 : part.end - part.first;  // of an allocation
+  for (std::uint64_t i = part.first; i < part.end; ++i) {
+    if (many_peers(w) || i == part.first) {
+      // A single Node is driven by its owner, who has nothing else to do; a thousand sleep until somebody comes.
+      owned.nodes.push_back(open_node(w, many_peers(w) ? "thread" : "caller"));
+      std::snprintf(shared.names[i].text, sizeof shared.names[i].text, "%s", owned.nodes.back().address().c_str());
+    }
+    strait::Node& node = owned.nodes.back();
     if (i % n_pages == 0) {
       owned.memory.push_back(node.allocate(n_pages * kPage).value());
       std::memset(owned.memory.back().data(), 0, n_pages * kPage);
     }
     own_one(owned, node, static_cast<std::uint8_t*>(owned.memory.back().data()) + i % n_pages * kPage, i);
   }
-  const double before = resident_kib();
-  meet(meeting, 1, kLongS);
-  for (strait::Node& node : owned.nodes) owned.peers.push_back(node.accept(std::chrono::seconds(60)).value());
+  return owned;
+}
+
+void serve_part(const Workload& w, Part part, Owned& owned, Meeting* meeting, Shared& shared) {
+  for (strait::Node& node : owned.nodes) owned.peers.push_back(node.accept(std::chrono::seconds(300)).value());
   while (meeting->over[0].load() == 0) {
     if (!many_peers(w))
       owned.nodes[0].poll();
     else
       usleep(1000);
   }
-  const double grown = std::max(resident_kib() - before, 0.0);
-  shared.owner_kib.store(static_cast<std::uint64_t>(grown / static_cast<double>(n_nodes)));
-  const std::uint64_t n_batches = shared.n_batches.load();
-  std::vector<std::uint64_t> expected(count);
-  replay({shared.batches, shared.batches + n_batches}, expected);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    if (load_word(owned.words[i]) != expected[i]) meeting->wrong.fetch_add(8);
+  std::vector<std::uint64_t> expected(count_of(w));
+  replay({shared.batches, shared.batches + shared.n_batches.load()}, expected);
+  for (std::uint64_t i = part.first; i < part.end; ++i) {
+    if (load_word(owned.words[i - part.first]) != expected[i]) meeting->wrong.fetch_add(8);
   }
+}
+
+// The second half of very many Nodes, in a process of their own.
+class Helper {
+ public:
+  Helper(const Workload& w, Part part, Meeting* meeting, Shared& shared) {
+    pid_ = fork();
+    if (pid_ < 0) give_up("no further process");
+    if (pid_ > 0) return;
+    Owned owned = open_part(w, part, shared);
+    shared.helpers_ready.fetch_add(1);
+    serve_part(w, part, owned, meeting, shared);
+    _exit(0);
+  }
+  void join() const {
+    int status = 0;
+    if (waitpid(pid_, &status, 0) != pid_ || status != 0) give_up("half of the Nodes ended early");
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+void owner(const Workload& w, Meeting* meeting, Shared& shared) {
+  Part part{0, count_of(w)};
+  std::optional<Helper> helper;
+  if (many_peers(w) && part.end > 1) {
+    helper.emplace(w, Part{part.end / 2, part.end}, meeting, shared);
+    part.end /= 2;
+  }
+  Owned owned = open_part(w, part, shared);
+  while (helper && shared.helpers_ready.load() == 0) usleep(1000);
+  const double before = resident_kib();
+  meet(meeting, 1, kLongS);
+  serve_part(w, part, owned, meeting, shared);
+  const double grown = std::max(resident_kib() - before, 0.0);
+  shared.owner_kib.store(static_cast<std::uint64_t>(grown / static_cast<double>(owned.nodes.size())));
+  if (helper) helper->join();
   meet(meeting, 1, kLongS);
   meet(meeting, 1, kLongS);
 }

@@ -11,7 +11,7 @@ namespace bench {
 
 enum class PeerKind {
   fabric,   // fabric_transfer
-  ucx,      // ucx_perftest; peer_options: its own words, and tls=NAMES
+  ucx,      // ucx_perftest; peer_options: its own words, and tls=NAMES, alloc=METHODS
   vm_copy,  // vm_copy: process_vm_readv, one copy by system call, nothing on top
   udp,      // udp_transfer: sockets on loopback, nothing on top
   memcpy,   // the same places, copied within one process

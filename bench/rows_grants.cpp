@@ -169,8 +169,9 @@ void add_large(std::vector<PairRow>& rows, const Amount& amount) {
   if (amount.noted_copy == 0) return;
   const auto copy = [&](const What& what, std::vector<std::string> options) {
     options.emplace_back("memory=malloc");
-    rows.push_back(beside_ucx(what, "strait_transfer", "UCX put_bw cma", workload, by_grant("copy", std::move(options)),
-                              {"-t", "put_bw", "-d", "memory", "-x", "cma", "-D", "zcopy", "-O", amount.window}));
+    rows.push_back(
+        beside_ucx(what, "strait_transfer", "UCX put_bw cma", workload, by_grant("copy", std::move(options)),
+                   {"alloc=heap", "-t", "put_bw", "-d", "memory", "-x", "cma", "-D", "zcopy", "-O", amount.window}));
   };
   copy({kept("copy_put_" + id), kept("copy: put " + text + ", malloc'ed"), "GB/s", 1.0, amount.noted_copy,
         amount.predicted_copy},
@@ -247,12 +248,12 @@ void add_others(std::vector<PairRow>& rows) {
        one_and_misses);
   many({"regions_100k", "8 B puts to 100 000 regions", "ns", 1.2, 0, "1.1 x"}, "regions", {"count=100000"},
        one_and_misses);
-  many({"peers_1000_put", "8 B puts, 1000 Nodes in 1 process", "ns", 1.2, 0, "1.5 x: missed"}, "peers", {"count=1000"},
+  many({"peers_1000_put", "8 B puts, to 1000 Nodes", "ns", 1.2, 0, "1.5 x: missed"}, "peers", {"count=1000"},
        one_and_misses);
-  many({"peers_1000", "per peer, 1000 Nodes in 1 process", "KiB", 1.0, 0, "400 KiB, 6 x: missed"}, "peers_memory",
-       {"count=1000"}, "asked for");
-  many({"peers_1000_connect", "connect, 1000 Nodes in 1 process", "ms", 0, 0, "3 ms, 1.2 x"}, "peers_connect",
-       {"count=1000"}, "the first ten");
+  many({"peers_1000", "per peer, of 1000 Nodes", "KiB", 1.0, 0, "400 KiB, 6 x: missed"}, "peers_memory", {"count=1000"},
+       "asked for");
+  many({"peers_1000_connect", "connect, to 1000 Nodes", "ms", 0, 0, "3 ms, 1.2 x"}, "peers_connect", {"count=1000"},
+       "the first ten");
 }
 
 }  // namespace

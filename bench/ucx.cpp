@@ -42,6 +42,8 @@ Figure run_ucx(const Setup& setup, const PairRow& row, const Workload& w) {
   for (const std::string& option : row.peer_options) {
     if (option.starts_with("tls="))
       how.transports = option.substr(4);
+    else if (option.starts_with("alloc="))
+      how.allocation = option.substr(6);
     else if (option != kLater)
       how.test.push_back(option);
   }

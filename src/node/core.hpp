@@ -184,6 +184,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   [[nodiscard]] Status register_slice(strait_region& region, const Error& why);
   [[nodiscard]] Status register_remote(strait_region& region);
   [[nodiscard]] Status register_remote_once(strait_region& region);
+  [[nodiscard]] bool may_be_mapped(const strait_region& region) const;
   [[nodiscard]] Status check_share(std::uint32_t access);
   [[nodiscard]] strait_region* adopt(std::unique_ptr<strait_region> region);
   [[nodiscard]] Result<rail::MemoryKey> register_part(const strait_region& region, Rail& rail, std::uint64_t offset,

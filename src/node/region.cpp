@@ -6,6 +6,7 @@
 
 #include "node/core.hpp"
 #include "node/lane.hpp"
+#include "node/near.hpp"
 
 namespace strait::node {
 namespace {
@@ -161,6 +162,13 @@ Status Core::register_remote(strait_region& region) {
   }
 }
 
+// By a peer, for a map grant: only whole allocations are. Of a hundred thousand parts of one none needs a descriptor.
+bool Core::may_be_mapped(const strait_region& region) const {
+  const buffer::Claim& claim = region.claim;
+  return door_ && region.exported->has_files() && lies_in_files(*claim.device) &&
+         claim.whole == buffer::Range{region.address, region.length_bytes};
+}
+
 Status Core::register_remote_once(strait_region& region) {
   Reached::Files for_all_rails;
   if (region.exported->way() == exports::Way::dmabuf) {
@@ -168,7 +176,7 @@ Status Core::register_remote_once(strait_region& region) {
   }
   const bool signals = (region.access & STRAIT_REMOTE_WRITE) != 0;
   if (signals) {
-    STRAIT_TRY(region.signals, Signals::make(door_ && region.exported->has_files()));
+    STRAIT_TRY(region.signals, Signals::make(may_be_mapped(region)));
   }
   for (Rail& rail : rails_) {
     RemoteKeys keys;

@@ -25,6 +25,7 @@ struct Attempt {
 Attempt attempt(const UcxRun& run, const std::string& port, const sys::Deadline& deadline) {
   sys::EnvironmentChanges environment = {{"UCX_WARN_UNUSED_ENV_VARS", "n"}};
   if (!run.transports.empty()) environment.emplace_back("UCX_TLS", run.transports);
+  if (!run.allocation.empty()) environment.emplace_back("UCX_CMA_ALLOC", run.allocation);
   Attempt made;
   auto server = sys::Captured::start({run.program, "-p", port, "-c", std::to_string(run.cpus.owner)}, environment);
   if (!server) {

@@ -15,6 +15,7 @@ struct UcxRun {
   std::string program = "ucx_perftest";
   std::vector<std::string> test;  // "-t", "ucp_put_bw" and what goes with it
   std::string transports;         // UCX_TLS; empty: not set
+  std::string allocation = {};    // UCX_CMA_ALLOC: where cma's memory comes from; empty: not set
   std::uint64_t bytes = 8;
   std::uint64_t count = 1000;  // operations in the timed part
   Cpus cpus = {};
