@@ -55,6 +55,7 @@ void note_taken(plan::Memory& memory, const Taken& taken) {
   memory.staged_only = taken.way == exports::Way::staged;
   const bool plain = taken.way == exports::Way::dmabuf && memory.exports_fd;  // as the records have it
   if (!memory.staged_only && !plain) memory.reached_by = exports::way_name(taken.way);
+  if (!plain) memory.in_files = false;  // no descriptor of it is made then, and none can be given
   for (const exports::Rejected& each : taken.before)
     memory.refused.push_back({exports::way_name(each.way), each.reason});
 }

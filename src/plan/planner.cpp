@@ -309,7 +309,7 @@ Way by_call(const Memory& from, const Peer& peer, const Costs& costs) {
   } else if (!peer.cross_copy) {
     settle(way, Verdict::no, cross_copy_refused(peer));
   } else {
-    settle(way, Verdict::yes, "for memory of the peer's own, from 8 KiB on");
+    settle(way, Verdict::yes, "for other memory of the peer (malloc), from 8 KiB on");
   }
   return way;
 }

@@ -295,7 +295,7 @@ TEST(Planner, GrantsByWhichACpuMovesTheBytes) {
   const Plan across = make_plan(host, kNic, to(host), {});
   EXPECT_EQ(across.way()->kind, Kind::map);
   EXPECT_EQ(reason(across, Kind::map), "yes: both processes map it, if its owner's Node allocated it");
-  EXPECT_EQ(reason(across, Kind::call), "yes: for memory of the peer's own, from 8 KiB on");
+  EXPECT_EQ(reason(across, Kind::call), "yes: for other memory of the peer (malloc), from 8 KiB on");
   EXPECT_EQ(make_plan(soft, kNic, to(soft), {}).way()->kind, Kind::map);
   EXPECT_EQ(reason(make_plan(soft, kNic, to(soft), {}), Kind::call), "no: soft:0 memory is out of a CPU's reach");
 

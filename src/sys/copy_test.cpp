@@ -38,8 +38,9 @@ TEST(CopyPastCache, CopiesEveryByteAndNoOther) {
   }
 }
 
+// Long enough for both ways to have had their turn.
 TEST(CopyBytes, GoesEitherWay) {
-  for (const std::size_t length : {std::size_t{8}, kPastCacheBytes - 1, kPastCacheBytes + 3}) {
+  for (const std::size_t length : {std::size_t{8}, kLargeCopyBytes - 1, kLargeCopyBytes + 3, 5 * kLargeCopyBytes}) {
     std::vector<std::byte> from(length);
     for (std::size_t i = 0; i < length; ++i) from[i] = byte_at(i);
     std::vector<std::byte> to(length);

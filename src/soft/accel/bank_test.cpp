@@ -75,20 +75,21 @@ TEST(WindowTest, StandsForPartsOfSeveralBlocksAndKeepsThem) {
   EXPECT_EQ(sys::file_bytes(given.get()), 4096 + 8192);
   EXPECT_FALSE(sys::map_file(given.get(), 0, 4096, sys::Protect::read_write)) << "it has no bytes of its own";
 
-  auto opened = open_window(given.get()).value();
-  ASSERT_TRUE(opened);
-  ASSERT_EQ(opened->size(), 2u);
-  EXPECT_EQ(sys::file_id((*opened)[0].file.get()), sys::file_id(a->file()));
-  EXPECT_EQ((*opened)[0].offset, kMega - 4096);
-  EXPECT_EQ((*opened)[1].length_bytes, 8192u);
-  EXPECT_FALSE(open_window(a->file()).value()) << "an ordinary file is no window";
+  {
+    const auto opened = open_window(given.get()).value();
+    ASSERT_TRUE(opened);
+    ASSERT_EQ(opened->size(), 2u);
+    EXPECT_EQ(sys::file_id((*opened)[0].file.get()), sys::file_id(a->file()));
+    EXPECT_EQ((*opened)[0].offset, kMega - 4096);
+    EXPECT_EQ((*opened)[1].length_bytes, 8192u);
+    EXPECT_FALSE(open_window(a->file()).value()) << "an ordinary file is no window";
 
-  mine.reset();
-  a.reset();
-  EXPECT_EQ(bank->free_bytes(), 2 * kMega) << "the window is open";
-  given.reset();
-  EXPECT_EQ(bank->free_bytes(), 2 * kMega) << "who opened its pieces holds them";
-  opened.reset();
+    mine.reset();
+    a.reset();
+    EXPECT_EQ(bank->free_bytes(), 2 * kMega) << "the window is open";
+    given.reset();
+    EXPECT_EQ(bank->free_bytes(), 2 * kMega) << "who opened its pieces holds them";
+  }
   EXPECT_EQ(bank->free_bytes(), 3 * kMega);
 }
 

@@ -51,7 +51,8 @@ namespace testing {
 // Set where `strait run` has made the machine and the libraries are found by name alone.
 inline bool under_run = false;
 
-inline const sys::Library& library(const std::string& file) {
+inline const sys::Library& library(const char* name) {
+  const std::string file = name;
   static auto* const opened = new std::map<std::string, sys::Library>;
   if (const auto found = opened->find(file); found != opened->end()) return found->second;
   const bool by_name = under_run && file.find('/') == file.npos;

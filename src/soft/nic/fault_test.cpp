@@ -8,11 +8,35 @@
 #include <csignal>
 #include <tuple>
 
+#include "soft/nic/checksum.hpp"
 #include "soft/nic/testing.hpp"
 #include "sys/event_set.hpp"
 
 namespace strait::soft::nic::testing {
 namespace {
+
+// Damage on purpose is one bit, and no run is long enough for it to pass.
+TEST(Checksum, FindsEveryDamagedBit) {
+  std::vector<Slot> message(16);
+  const auto bytes = pattern(message.size() * sizeof(Slot), 9);
+  std::memcpy(message.data(), bytes.data(), bytes.size());
+  const auto sum = [&](std::uint32_t slots) {
+    return checksum(slots, [&](std::uint32_t i) -> const Slot& { return message[i]; });
+  };
+  const auto n_slots = static_cast<std::uint32_t>(message.size());
+  const std::uint64_t right = sum(n_slots);
+  EXPECT_NE(right >> 48, 0u);
+  EXPECT_EQ(right << 16, 0u);
+  EXPECT_NE(sum(n_slots - 1), right);
+  std::size_t missed = 0;
+  for (std::size_t bit = offsetof(Slot, sequence) * 8 + 64; bit < message.size() * sizeof(Slot) * 8; ++bit) {
+    auto& byte = reinterpret_cast<std::uint8_t*>(message.data())[bit / 8];
+    byte = static_cast<std::uint8_t>(byte ^ 1u << bit % 8);
+    if (sum(n_slots) == right) ++missed;
+    byte = static_cast<std::uint8_t>(byte ^ 1u << bit % 8);
+  }
+  EXPECT_EQ(missed, 0u);
+}
 
 struct Rejected {
   const char* name;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "soft/nic/checksum.hpp"
 #include "soft/nic/engine.hpp"
 
 namespace strait::soft::nic {
@@ -19,22 +20,6 @@ constexpr std::int64_t kFirstResendNs = 1'000'000;
 constexpr std::int64_t kLongestResendNs = 50'000'000;
 constexpr std::size_t kReplays = 256;  // more atomics than a send queue has under way between two acknowledgements
 constexpr std::uint32_t kFramingBytes = offsetof(Slot, to_qpn);  // damage begins behind what keeps the stream readable
-
-// Of a whole message but its sequence number; never 0 in the top 16 bits, so that "none" is not a right one.
-template <class SlotAt>
-std::uint64_t checksum(std::uint32_t slots, SlotAt slot_at) {
-  std::uint64_t sum = slots;
-  for (std::uint32_t i = 0; i < slots; ++i) {
-    std::uint64_t words[sizeof(Slot) / 8];
-    std::memcpy(words, &slot_at(i), sizeof words);
-    for (std::size_t w = i == 0 ? 1 : 0; w < std::size(words); ++w) {
-      sum = (sum ^ words[w]) * 0x9e3779b97f4a7c15ull;
-      sum ^= sum >> 32;  // a product carries upwards only: bring the high bits down
-    }
-  }
-  const std::uint64_t folded = (sum ^ sum >> 16) & 0xffff;  // the upper half is in the lower one already
-  return (folded == 0 ? 1 : folded) << 48;
-}
 
 // A message that was kept, with its checksum in place of a sequence number. False: the ring has no room.
 bool publish_copy(ChannelWriter& writer, std::span<const Slot> copy) {
