@@ -17,6 +17,7 @@ constexpr std::int64_t kWarmNs = 1'000'000;  // how long after the last work sho
 constexpr std::int64_t kWarmNapNs = 100'000;
 constexpr std::int64_t kKnockNapNs = 1'000'000;  // others sleep on the same descriptors, and may take the event
 constexpr std::int64_t kBusyNapNs = 50'000;
+constexpr int kPassesAtOnce = 64;
 constexpr std::int64_t kDrainTempoNs = 5'000'000;  // while a dropped region waits for its operations
 
 }  // namespace
@@ -92,7 +93,8 @@ void Progress::run() {
 
 DriveMeanwhile::DriveMeanwhile(Core& core) {
   const auto drive = [&core]() -> std::int64_t {
-    while (core.drive_all() > 0) {
+    for (int i = 0; core.drive_all() > 0; ++i) {
+      if (i == kPassesAtOnce) return 0;  // others keep it busy, and whoever ends this is to be heard
     }
     // Armed, it looks at its sockets when it is driven next: that is where a stranger knocks.
     bool armed = true;
