@@ -31,9 +31,10 @@ void check(std::size_t to_skip, std::size_t from_skip, std::size_t length) {
 }
 
 TEST(CopyPastCache, CopiesEveryByteAndNoOther) {
-  for (const std::size_t to_skip : {0, 1, 15, 16, 63}) {
-    for (const std::size_t from_skip : {0, 1, 8, 63}) {
-      for (const std::size_t length : {1, 63, 64, 65, 127, 128, 4096, 100'003}) check(to_skip, from_skip, length);
+  for (const std::size_t to_skip : {0u, 1u, 15u, 16u, 63u}) {
+    for (const std::size_t from_skip : {0u, 1u, 8u, 63u}) {
+      for (const std::size_t length : {1u, 63u, 64u, 65u, 127u, 128u, 4096u, 100'003u})
+        check(to_skip, from_skip, length);
     }
   }
 }
