@@ -104,7 +104,7 @@ int main(int argc, char** argv) try {
       ->check(CLI::Range(10, 10000))
       ->capture_default_str();
   app.add_option("--only", asked.only, "Rows to run, by name (see --list)")->delimiter(',');
-  app.add_option("--json", asked.json_file, "Write results here")->capture_default_str();
+  app.add_option("--json", asked.json_file, "Write results here")->capture_default_str()->take_last();
   app.add_option("--from", asked.from_file, "Measure nothing: read results from this JSON file");
   app.add_option("--write-docs", asked.docs_file,
                  "Put the tables between the markers of this file, the plots beside it")
