@@ -158,8 +158,10 @@ void Host::add_locked(std::unique_ptr<Window> window) {
     for (const auto& [stamp, windows] : windows_) {
       for (const auto& one : windows) larger->put(one.get());
     }
-    generation_.fetch_add(1);  // before anything can be freed that the old one names
     table_.store(larger.get(), std::memory_order_seq_cst);
+    // After it: who reads the new number finds nothing in the old table. Before the marks: who read the old number is
+    // waited for.
+    generation_.fetch_add(1);
     std::swap(own_table_, larger);
     if (!needs_fence_) (void)sys::barrier_everywhere();
     retired_.push_back({nullptr, std::move(larger), marks_now(), 0});

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Map and copy grants through the public API: which way an operation goes and says it goes, what happens to the way
 // when its owner takes it back, and to who will not let go.
+#include <atomic>
+#include <thread>
+
 #include "flow.hpp"
 #include "process.hpp"
 
@@ -194,6 +197,30 @@ TEST(Revoked, AGrantIsOverAtOnce) {
     EXPECT_EQ(host->target.read(0, 65536), pattern(65536, 4));
     EXPECT_EQ(counted(pair.owner, "grant_holdouts"), 0);
   }
+}
+
+// Windows come and go, and the table they are found in is replaced, while a lane looks into it.
+TEST(Revoked, NothingThatALaneStillLooksInto) {
+  Pair pair(granting("map"), granting("map"));
+  Host host(pair, 4096);
+  std::atomic<bool> over{false};
+  std::atomic<int> other_ways{0};
+  std::thread putting([&] {
+    Lane lane = pair.far.lane().value();
+    while (!over) {
+      if (way_of(lane.put(host.local.region.slice(0, 8), host.place.at(0))) != "map grant") ++other_ways;
+    }
+  });
+  for (int i = 0; i < 400; ++i) {
+    Block block(pair.owner, "host", 4096, access::all);
+    Published published = pair.owner.publish("passing", block.region).value();
+    const Target place = pair.far.lookup("passing").value();
+    ASSERT_EQ(way_of(pair.far.put(host.local.region.slice(8, 8), place.at(0))), "map grant");
+    ASSERT_TRUE(block.region.revoke(10s));
+  }
+  over = true;
+  putting.join();
+  EXPECT_EQ(other_ways, 0);
 }
 
 TEST(Revoked, AndSharedAgainIsGrantedAgain) {
