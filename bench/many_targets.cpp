@@ -157,6 +157,12 @@ class Helper {
     serve_part(w, part, owned, meeting, shared);
     _exit(0);
   }
+  void await(const Shared& shared) const {
+    while (shared.helpers_ready.load() == 0) {
+      if (waitpid(pid_, nullptr, WNOHANG) != 0) give_up("half of the Nodes could not be opened");
+      usleep(1000);
+    }
+  }
   void join() const {
     int status = 0;
     if (waitpid(pid_, &status, 0) != pid_ || status != 0) give_up("half of the Nodes ended early");
@@ -174,7 +180,7 @@ void owner(const Workload& w, Meeting* meeting, Shared& shared) {
     part.end /= 2;
   }
   Owned owned = open_part(w, part, shared);
-  while (helper && shared.helpers_ready.load() == 0) usleep(1000);
+  if (helper) helper->await(shared);
   const double before = resident_kib();
   meet(meeting, 1, kLongS);
   serve_part(w, part, owned, meeting, shared);
