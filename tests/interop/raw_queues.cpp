@@ -163,8 +163,8 @@ void drive_shared(const Host& host) {
       device::store_data(entry + 16, to.at(), 4096, to.mr->lkey);
       const std::uint32_t filled = head;
       head = link->next_wqe_index.value();
-      device::order_stores_before_dma();
-      device::store_release(reinterpret_cast<std::uint32_t*>(dv.dbrec), wire::be32{(i + 1) & 0xffff}.raw());
+      device::order_stores_before_dma(device::Reach::system);
+      device::store_record(reinterpret_cast<std::uint32_t*>(dv.dbrec), wire::be32{(i + 1) & 0xffff}.raw());
       from.bytes[i] ^= 0xff;
       a.wait_sent(device::post_send<kOne>(a.send, {from.at(), 4096, from.mr->lkey}, device::kSignaled));
       const device::Completion got = b.wait_received();

@@ -117,7 +117,7 @@ struct Entry {
 
 STRAIT_HD_INLINE Entry next_entry(const CompletionRing& ring) {
   const wire::mlx5::Cqe* const cqe = cqe_at(ring, ring.consumed);
-  const std::uint8_t op_own = load_acquire(&cqe->op_own);
+  const std::uint8_t op_own = peek(&cqe->op_own);
   // Valid means: ever written, and in this lap. The owner bit alternates lap by lap.
   const auto phase = static_cast<std::uint8_t>(ring.consumed >> ring.log_entries & 1);
   if (op_own >> 4 == static_cast<std::uint8_t>(wire::mlx5::CqeOpcode::invalid)) return {nullptr, op_own};
@@ -131,7 +131,8 @@ STRAIT_HD_INLINE void take_entry(CompletionRing& ring) {
   ++ring.consumed;
   if (ring.record == nullptr) return;
   const auto consumer = static_cast<std::uint32_t>(ring.consumed & wire::mlx5::kConsumerMask);
-  store_release(ring.record, wire::be32{consumer}.raw());  // release: our reads come before the slot's reuse
+  order_stores_before_dma(Reach::system);  // our reads come before the slot's reuse
+  store_record(ring.record, wire::be32{consumer}.raw());
 }
 
 // Takes the next entry if there is one.
@@ -150,7 +151,7 @@ template <Sharing S>
 STRAIT_HD inline Polled poll_collapsed(SendRing& send, const CompletionRing& ring, Completion& out) {
   const wire::mlx5::Cqe* const cqe = cqe_at(ring, 0);
   const std::uint64_t completed = completed_of<S>(send.slots);  // before the CQE: see complete_since()
-  const std::uint32_t tail = load_acquire(reinterpret_cast<const std::uint32_t*>(&cqe->wqe_counter));
+  const std::uint32_t tail = peek(reinterpret_cast<const std::uint32_t*>(&cqe->wqe_counter));
   order_cqe_reads();
   out = Completion{};
   out.opcode = static_cast<wire::mlx5::CqeOpcode>(tail >> 28);
@@ -159,7 +160,7 @@ STRAIT_HD inline Polled poll_collapsed(SendRing& send, const CompletionRing& rin
   if (out.opcode == wire::mlx5::CqeOpcode::invalid) return Polled::empty;
   if (out.opcode >= wire::mlx5::CqeOpcode::signature_error) {
     // One word, so that the bytes belong together: hw, hw type, vendor, syndrome.
-    const std::uint32_t raw = load_relaxed(reinterpret_cast<const std::uint32_t*>(&cqe->timestamp) + 1);
+    const std::uint32_t raw = peek(reinterpret_cast<const std::uint32_t*>(&cqe->timestamp) + 1);
     out.syndrome = static_cast<wire::mlx5::Syndrome>(raw >> 24);
     out.vendor_syndrome = static_cast<std::uint8_t>(raw >> 16);
     return Polled::error;

@@ -2,7 +2,8 @@
 // Ordering between this processor and a device that reads and writes our memory: one named leaf per purpose and target.
 //
 // Host leaves pair every barrier with an atomic access of the word that hands over (record, doorbell, op_own), because
-// thread sanitizers follow atomics and not fences. GPU leaves use system scope: the observer is outside the GPU.
+// thread sanitizers follow atomics and not fences. On a GPU a fence costs as much as the way it has to cover: towards
+// the NIC its width follows from where the memory lies (Reach), among posters from who they are (Scope).
 #pragma once
 
 #include <cstdint>
@@ -11,82 +12,123 @@
 
 namespace strait::device {
 
-#if defined(STRAIT_TARGET_CUDA)
+#if defined(STRAIT_TARGET_MODEL)
 
+// The explorer in tests/device/explore brings leaves of its own that play a machine with store buffers.
+}  // namespace strait::device
+#include STRAIT_TARGET_MODEL
+namespace strait::device {
+
+#elif defined(STRAIT_TARGET_CUDA)
+
+// A release alone where the instruction set has one: acquire would empty the first-level cache at every doorbell.
+STRAIT_HD_INLINE void release_fence(Reach reach) {
+#if defined(STRAIT_ONE_SIDED_FENCES)
+  if (reach == Reach::gpu)
+    asm volatile("fence.release.gpu;" ::: "memory");
+  else
+    asm volatile("fence.release.sys;" ::: "memory");
+#else
+  if (reach == Reach::gpu)
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+  else
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+#endif
+}
 // The NIC may fetch a WQE as soon as it sees the record: all WQE bytes must be visible to it first.
-STRAIT_HD_INLINE void order_stores_before_dma() {
-  asm volatile("fence.acq_rel.sys;" ::: "memory");
+STRAIT_HD_INLINE void order_stores_before_dma(Reach reach) {
+  release_fence(reach);
 }
 // The NIC may read the record when the doorbell arrives.
-STRAIT_HD_INLINE void order_before_doorbell() {
-  asm volatile("fence.acq_rel.sys;" ::: "memory");
+STRAIT_HD_INLINE void order_before_doorbell(Reach reach) {
+  release_fence(reach);
 }
 // A GPU has no write-combining buffer to flush; the compiler must still not sink the store.
 STRAIT_HD_INLINE void order_after_doorbell() {
   asm volatile("" ::: "memory");
 }
-// The rest of a CQE must not be read before its op_own.
+// The rest of a CQE must not be read before the word that handed it over, nor what the operation wrote.
 STRAIT_HD_INLINE void order_cqe_reads() {
+#if defined(STRAIT_ONE_SIDED_FENCES)
+  asm volatile("fence.acquire.sys;" ::: "memory");
+#else
   asm volatile("fence.acq_rel.sys;" ::: "memory");
+#endif
 }
 
 STRAIT_HD_INLINE void relax() {
   __nanosleep(64);
 }
 
-STRAIT_HD_INLINE std::uint8_t load_acquire(const std::uint8_t* p) {
+// A look at a word the device writes. Nothing is ordered by it: order_cqe_reads() follows once it says yes.
+STRAIT_HD_INLINE std::uint8_t peek(const std::uint8_t* p) {
   std::uint32_t v;
-  asm volatile("ld.acquire.sys.u8 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  asm volatile("ld.relaxed.sys.u8 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
   return static_cast<std::uint8_t>(v);
 }
-STRAIT_HD_INLINE std::uint32_t load_acquire(const std::uint32_t* p) {
-  std::uint32_t v;
-  asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-  return v;
-}
-STRAIT_HD_INLINE std::uint64_t load_acquire(const std::uint64_t* p) {
-  std::uint64_t v;
-  asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
-  return v;
-}
-STRAIT_HD_INLINE std::uint32_t load_relaxed(const std::uint32_t* p) {
+STRAIT_HD_INLINE std::uint32_t peek(const std::uint32_t* p) {
   std::uint32_t v;
   asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
   return v;
 }
-STRAIT_HD_INLINE std::uint64_t load_relaxed(const std::uint64_t* p) {
+STRAIT_HD_INLINE std::uint64_t peek(const std::uint64_t* p) {
   std::uint64_t v;
   asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
   return v;
 }
-STRAIT_HD_INLINE void store_relaxed(std::uint64_t* p, std::uint64_t v) {
-  asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
-}
-STRAIT_HD_INLINE void store_release(std::uint32_t* p, std::uint32_t v) {
-  asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
-}
-STRAIT_HD_INLINE void store_release(std::uint64_t* p, std::uint64_t v) {
-  asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
-}
-STRAIT_HD_INLINE std::uint64_t fetch_add(std::uint64_t* p, std::uint64_t v) {
-  std::uint64_t old;
-  asm volatile("atom.acq_rel.sys.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(v) : "memory");
-  return old;
-}
-// On failure `expected` becomes what was found.
-STRAIT_HD_INLINE bool compare_exchange(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
-  std::uint64_t old;
-  asm volatile("atom.acq_rel.sys.cas.b64 %0, [%1], %2, %3;"
-               : "=l"(old)
-               : "l"(p), "l"(expected), "l"(desired)
-               : "memory");
-  const bool done = old == expected;
-  expected = old;
-  return done;
+// The words that hand over to the device; the fence before them is the caller's.
+STRAIT_HD_INLINE void store_record(std::uint32_t* p, std::uint32_t raw) {
+  asm volatile("st.relaxed.sys.u32 [%0], %1;" ::"l"(p), "r"(raw) : "memory");
 }
 STRAIT_HD_INLINE void store_doorbell(std::uint64_t* p, std::uint64_t raw) {
   asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(p), "l"(raw) : "memory");
 }
+
+// Counters that posters share among themselves: the scope is that of the posters.
+#define STRAIT_BY_SCOPE(before, after, ...)                   \
+  if constexpr (C == Scope::block)                            \
+    asm volatile(before ".cta" after __VA_ARGS__ : "memory"); \
+  else if constexpr (C == Scope::gpu)                         \
+    asm volatile(before ".gpu" after __VA_ARGS__ : "memory"); \
+  else                                                        \
+    asm volatile(before ".sys" after __VA_ARGS__ : "memory")
+template <Scope C>
+STRAIT_HD_INLINE std::uint64_t load_acquire(const std::uint64_t* p) {
+  std::uint64_t v;
+  STRAIT_BY_SCOPE("ld.acquire", ".u64 %0, [%1];", : "=l"(v) : "l"(p));
+  return v;
+}
+template <Scope C>
+STRAIT_HD_INLINE std::uint64_t load_relaxed(const std::uint64_t* p) {
+  std::uint64_t v;
+  STRAIT_BY_SCOPE("ld.relaxed", ".u64 %0, [%1];", : "=l"(v) : "l"(p));
+  return v;
+}
+template <Scope C>
+STRAIT_HD_INLINE void store_relaxed(std::uint64_t* p, std::uint64_t v) {
+  STRAIT_BY_SCOPE("st.relaxed", ".u64 [%0], %1;", ::"l"(p), "l"(v));
+}
+template <Scope C>
+STRAIT_HD_INLINE void store_release(std::uint64_t* p, std::uint64_t v) {
+  STRAIT_BY_SCOPE("st.release", ".u64 [%0], %1;", ::"l"(p), "l"(v));
+}
+template <Scope C>
+STRAIT_HD_INLINE std::uint64_t fetch_add(std::uint64_t* p, std::uint64_t v) {
+  std::uint64_t old;
+  STRAIT_BY_SCOPE("atom.acq_rel", ".add.u64 %0, [%1], %2;", : "=l"(old) : "l"(p), "l"(v));
+  return old;
+}
+// On failure `expected` becomes what was found.
+template <Scope C>
+STRAIT_HD_INLINE bool compare_exchange(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
+  std::uint64_t old;
+  STRAIT_BY_SCOPE("atom.acq_rel", ".cas.b64 %0, [%1], %2, %3;", : "=l"(old) : "l"(p), "l"(expected), "l"(desired));
+  const bool done = old == expected;
+  expected = old;
+  return done;
+}
+#undef STRAIT_BY_SCOPE
+
 // One store for a whole 16-byte segment; byte stores across PCIe would cost a transaction each.
 STRAIT_HD_INLINE void store_segment(void* at, std::uint64_t low, std::uint64_t high) {
   asm volatile("st.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(low), "l"(high) : "memory");
@@ -103,11 +145,11 @@ STRAIT_HD_INLINE std::uint64_t load_bytes(const std::uint8_t* p, std::uint32_t n
 
 #if defined(STRAIT_TARGET_X86)
 // x86 keeps stores to ordinary memory in order; only the compiler could move them.
-STRAIT_HD_INLINE void order_stores_before_dma() {
+STRAIT_HD_INLINE void order_stores_before_dma(Reach) {
   asm volatile("" ::: "memory");
 }
 // The doorbell page is usually write-combining, and such a store may overtake the record's.
-STRAIT_HD_INLINE void order_before_doorbell() {
+STRAIT_HD_INLINE void order_before_doorbell(Reach) {
   asm volatile("sfence" ::: "memory");
 }
 // Pushes the doorbell out of the write-combining buffer now and not when the buffer happens to be evicted.
@@ -123,10 +165,10 @@ STRAIT_HD_INLINE void relax() {
   asm volatile("pause");
 }
 #elif defined(STRAIT_TARGET_ARM64)
-STRAIT_HD_INLINE void order_stores_before_dma() {
+STRAIT_HD_INLINE void order_stores_before_dma(Reach) {
   asm volatile("dmb oshst" ::: "memory");
 }
-STRAIT_HD_INLINE void order_before_doorbell() {
+STRAIT_HD_INLINE void order_before_doorbell(Reach) {
   asm volatile("dsb st" ::: "memory");
 }
 STRAIT_HD_INLINE void order_after_doorbell() {
@@ -142,31 +184,42 @@ STRAIT_HD_INLINE void relax() {
 #error "strait/device/order.hpp: no barriers for this host"
 #endif
 
+// Every look and every store that hands over is atomic with its order in it: thread sanitizers see that and no fence.
 template <class T>
-STRAIT_HD_INLINE T load_acquire(const T* p) {
+STRAIT_HD_INLINE T peek(const T* p) {
   return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
-template <class T>
-STRAIT_HD_INLINE T load_relaxed(const T* p) {
+STRAIT_HD_INLINE void store_record(std::uint32_t* p, std::uint32_t raw) {
+  __atomic_store_n(p, raw, __ATOMIC_RELEASE);
+}
+STRAIT_HD_INLINE void store_doorbell(std::uint64_t* p, std::uint64_t raw) {
+  __atomic_store_n(p, raw, __ATOMIC_RELEASE);
+}
+
+template <Scope>
+STRAIT_HD_INLINE std::uint64_t load_acquire(const std::uint64_t* p) {
+  return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+template <Scope>
+STRAIT_HD_INLINE std::uint64_t load_relaxed(const std::uint64_t* p) {
   return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
-template <class T>
-STRAIT_HD_INLINE void store_relaxed(T* p, T v) {
+template <Scope>
+STRAIT_HD_INLINE void store_relaxed(std::uint64_t* p, std::uint64_t v) {
   __atomic_store_n(p, v, __ATOMIC_RELAXED);
 }
-template <class T>
-STRAIT_HD_INLINE void store_release(T* p, T v) {
+template <Scope>
+STRAIT_HD_INLINE void store_release(std::uint64_t* p, std::uint64_t v) {
   __atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
+template <Scope>
 STRAIT_HD_INLINE std::uint64_t fetch_add(std::uint64_t* p, std::uint64_t v) {
   return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL);
 }
 // On failure `expected` becomes what was found.
+template <Scope>
 STRAIT_HD_INLINE bool compare_exchange(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
   return __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-}
-STRAIT_HD_INLINE void store_doorbell(std::uint64_t* p, std::uint64_t raw) {
-  store_release(p, raw);
 }
 STRAIT_HD_INLINE void store_segment(void* at, std::uint64_t low, std::uint64_t high) {
   __builtin_memcpy(at, &low, 8);

@@ -22,7 +22,9 @@ struct ReceiveRing {
   std::uint32_t* record;  // receive word of the doorbell record, memory image
   std::uint32_t log_entries;
   std::uint32_t log_stride;  // 4 for one data pointer, 5 for two, ...
-  Slots slots;               // counted in receives
+  Reach reach;
+  std::uint32_t reserved;
+  Slots slots;  // counted in receives
 };
 
 struct ReceiveRingMemory {
@@ -32,6 +34,7 @@ struct ReceiveRingMemory {
   wire::mlx5::QueueRecord* record = nullptr;
   std::uint64_t* marks = nullptr;  // 1 << log_entries zeroed words; needed by many_threads only
   std::uint64_t first_index = 0;
+  Reach reach = Reach::system;
 };
 
 inline constexpr std::uint32_t kMaxLogStride = 9;  // 32 data pointers, beyond any device's limit
@@ -46,6 +49,8 @@ inline constexpr std::uint32_t kMaxLogStride = 9;  // 32 data pointers, beyond a
   ring.record = reinterpret_cast<std::uint32_t*>(&m.record->receive);
   ring.log_entries = m.log_entries;
   ring.log_stride = m.log_stride;
+  ring.reach = m.reach;
+  ring.reserved = 0;
   open_slots(ring.slots, std::uint64_t{1} << m.log_entries, m.marks, m.first_index);
   return true;
 }
@@ -78,8 +83,8 @@ STRAIT_HD inline Pending post_receive(ReceiveRing& ring, const Piece& piece) {
 }
 
 STRAIT_HD_INLINE void show_to_device(ReceiveRing& ring, std::uint64_t next) {
-  order_stores_before_dma();
-  store_release(ring.record, wire::be32{static_cast<std::uint32_t>(next & wire::mlx5::kIndexMask)}.raw());
+  order_stores_before_dma(ring.reach);
+  store_record(ring.record, wire::be32{static_cast<std::uint32_t>(next & wire::mlx5::kIndexMask)}.raw());
 }
 
 // Shows the device every receive posted so far.
@@ -90,7 +95,7 @@ STRAIT_HD inline void publish_receives(ReceiveRing& ring) {
     ring.slots.rung = ring.slots.ready;
     show_to_device(ring, ring.slots.ready);
   } else {
-    show_ready(ring.slots, [&ring](std::uint64_t ready, std::uint64_t) { show_to_device(ring, ready); });
+    show_ready<S>(ring.slots, [&ring](std::uint64_t ready, std::uint64_t) { show_to_device(ring, ready); });
   }
 }
 

@@ -3,7 +3,7 @@
 //
 // Owner: whoever opened the queue pair; the ring code never allocates or frees. A kernel gets a pointer to this struct
 // in memory that all posters reach, since the counters in it are shared state. Blocks: never. One CPU thread or GPU
-// lane uses it as one_thread, several as many_threads; the two are not mixed on one ring.
+// lane uses it as one_thread, several as one_block or many_threads; the modes are not mixed on one ring.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,9 @@ struct SendRing {
   std::uint32_t log_blocks;
   std::uint32_t qpn_shifted;   // qpn << 8, as the control segment wants it
   std::uint64_t last_control;  // one_thread: memory image of the newest control segment's first 8 bytes
-  Slots slots;                 // counted in blocks
+  Reach reach;
+  std::uint32_t reserved;
+  Slots slots;  // counted in blocks
 };
 
 struct SendRingMemory {
@@ -36,6 +38,7 @@ struct SendRingMemory {
   void* doorbell = nullptr;
   std::uint64_t* marks = nullptr;  // 1 << log_blocks zeroed words; needed by many_threads only
   std::uint64_t first_index = 0;   // low 16 bits as the device has them: 0 after a reset
+  Reach reach = Reach::system;
 };
 
 // False, and `ring` untouched, if the memory cannot be a send ring (too many blocks, misaligned, missing, qpn too big).
@@ -52,6 +55,8 @@ struct SendRingMemory {
   ring.log_blocks = m.log_blocks;
   ring.qpn_shifted = m.qpn << 8;
   ring.last_control = 0;
+  ring.reach = m.reach;
+  ring.reserved = 0;
   open_slots(ring.slots, std::uint64_t{1} << m.log_blocks, m.marks, m.first_index);
   return true;
 }
@@ -72,9 +77,9 @@ STRAIT_HD inline std::uint64_t free_blocks(const SendRing& ring) {
 
 // Record first, then the doorbell: a NIC that drops the doorbell's contents reads the record.
 STRAIT_HD_INLINE void show_to_device(SendRing& ring, std::uint64_t next, std::uint64_t control) {
-  order_stores_before_dma();
-  store_release(ring.record, wire::be32{static_cast<std::uint32_t>(next & wire::mlx5::kIndexMask)}.raw());
-  order_before_doorbell();
+  order_stores_before_dma(ring.reach);
+  store_record(ring.record, wire::be32{static_cast<std::uint32_t>(next & wire::mlx5::kIndexMask)}.raw());
+  order_before_doorbell(ring.reach);
   store_doorbell(ring.doorbell, control);
   order_after_doorbell();
 }
@@ -89,9 +94,10 @@ STRAIT_HD_INLINE void ring_doorbell(SendRing& ring) {
     ring.slots.rung = ready;
     show_to_device(ring, ready, ring.last_control);
   } else {
-    show_ready(ring.slots, [&ring](std::uint64_t ready, std::uint64_t last) {
-      // Not yet rung, so not yet executed, so the slot still holds this WQE.
-      show_to_device(ring, ready, *reinterpret_cast<const std::uint64_t*>(block_at(ring, last)));
+    show_ready<S>(ring.slots, [&ring](std::uint64_t ready, std::uint64_t last) {
+      // Not yet rung, so not yet executed, so the slot still holds this WQE. Its poster's mark was acquired.
+      const auto* const control = reinterpret_cast<const std::uint64_t*>(block_at(ring, last));
+      show_to_device(ring, ready, load_relaxed<kScope<S>>(control));
     });
   }
 }
@@ -118,7 +124,7 @@ STRAIT_HD inline Finished complete_since(SendRing& ring, std::uint64_t completed
     out.end = start + (blocks == 0 ? 1 : blocks);
   } else {
     // The ring itself may be rewritten by a poster if another thread has completed this WQE meanwhile; its mark tells.
-    out.end = load_acquire(&ring.slots.marks[start & (ring.slots.capacity - 1)]);
+    out.end = load_acquire<kScope<S>>(&ring.slots.marks[start & (ring.slots.capacity - 1)]);
     constexpr std::uint64_t longest = wire::mlx5::blocks_of(wire::mlx5::kMaxSegments);
     const std::uint64_t most = ring.slots.capacity < longest ? ring.slots.capacity : longest;
     if (out.end <= start || out.end - start > most) return out;

@@ -7,10 +7,10 @@
 //   Slots become ready in order, without gaps, whatever order their posters finish in.
 //   A reservation that fails changes nothing.
 //
-// many_threads never waits for another poster. A poster that finished leaves a mark (the end of its entry) in the side
-// array; whoever rings walks the marks from `ready` on. One thread at a time walks and rings; the others leave a
-// request behind, which the walker answers before it goes: no doorbell is lost, and no slow poster can hold up a fast
-// one.
+// Where threads share a ring none of them waits for another. A poster that finished leaves a mark (the end of its
+// entry) in the side array; whoever rings walks the marks from `ready` on. One thread at a time walks and rings; the
+// others leave a request behind, which the walker answers before it goes: no doorbell is lost, and no slow poster can
+// hold up a fast one.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace strait::device {
 // Counters written by different parties lie on different cache lines.
 struct Slots {
   std::uint64_t capacity;  // in slots, a power of two
-  std::uint64_t* marks;    // `capacity` words, zeroed at the start; many_threads only
+  std::uint64_t* marks;    // `capacity` words, zeroed at the start; where threads share
   alignas(64) std::uint64_t reserved;
   alignas(64) std::uint64_t ready;
   std::uint64_t rung;
@@ -40,7 +40,7 @@ STRAIT_HD inline void open_slots(Slots& s, std::uint64_t capacity, std::uint64_t
 
 inline constexpr std::uint32_t kReserveAttempts = 1u << 16;
 
-// Reserves `count` slots and gives the first. False: no room, or (many_threads) so much competition that the caller had
+// Reserves `count` slots and gives the first. False: no room, or (shared) so much competition that the caller had
 // better try again; either way the counters are as before.
 template <Sharing S>
 STRAIT_HD_INLINE bool reserve(Slots& s, std::uint64_t count, std::uint64_t& first) {
@@ -50,13 +50,13 @@ STRAIT_HD_INLINE bool reserve(Slots& s, std::uint64_t count, std::uint64_t& firs
     s.reserved = first + count;
     return true;
   } else {
-    std::uint64_t at = load_relaxed(&s.reserved);
+    std::uint64_t at = load_relaxed<kScope<S>>(&s.reserved);
     for (std::uint32_t i = 0; i < kReserveAttempts; ++i) {
       // Acquire: the device is done with a slot before its completion is counted, and we write only after reading that.
       // `completed` may have overtaken a stale `at`; the exchange then fails and brings a fresh one.
-      const std::uint64_t completed = load_acquire(&s.completed);
+      const std::uint64_t completed = load_acquire<kScope<S>>(&s.completed);
       if (at >= completed && at + count - completed > s.capacity) return false;
-      if (compare_exchange(&s.reserved, at, at + count)) {
+      if (compare_exchange<kScope<S>>(&s.reserved, at, at + count)) {
         first = at;
         return true;
       }
@@ -71,39 +71,40 @@ STRAIT_HD_INLINE void commit(Slots& s, std::uint64_t first, std::uint64_t count)
   if constexpr (S == Sharing::one_thread)
     s.ready = first + count;
   else
-    store_release(&s.marks[first & (s.capacity - 1)], first + count);
+    store_release<kScope<S>>(&s.marks[first & (s.capacity - 1)], first + count);
 }
 
-// many_threads: moves `ready` over everything that is marked. Only the thread that holds the requests may call it.
+// Shared: moves `ready` over everything that is marked. Only the thread that holds the requests may call it.
 // `last` becomes the first slot of the newest ready entry if there is a new one.
+template <Sharing S>
 STRAIT_HD inline std::uint64_t collect_marks(Slots& s, std::uint64_t& last) {
-  std::uint64_t ready = load_relaxed(&s.ready);
+  std::uint64_t ready = load_relaxed<kScope<S>>(&s.ready);
   // At most one lap: an entry beyond it cannot be reserved before one of these is rung and completed.
   for (std::uint64_t i = 0; i < s.capacity; ++i) {
-    const std::uint64_t end = load_acquire(&s.marks[ready & (s.capacity - 1)]);
+    const std::uint64_t end = load_acquire<kScope<S>>(&s.marks[ready & (s.capacity - 1)]);
     if (end <= ready) break;  // a mark of an earlier lap ends at or before this slot
     last = ready;
     ready = end;
   }
-  store_relaxed(&s.ready, ready);
+  store_relaxed<kScope<S>>(&s.ready, ready);
   return ready;
 }
 
-// many_threads: runs `show(ready, last)` for everything that is ready, now by us or presently by the thread that is at
+// Shared: runs `show(ready, last)` for everything that is ready, now by us or presently by the thread that is at
 // it already. Another round happens only if another thread asked while we were showing.
-template <class Show>
+template <Sharing S, class Show>
 STRAIT_HD_INLINE void show_ready(Slots& s, Show&& show) {
-  if (fetch_add(&s.requests, 1) != 0) return;
+  if (fetch_add<kScope<S>>(&s.requests, 1) != 0) return;
   std::uint64_t seen = 1;
   do {
     std::uint64_t last = 0;
-    const std::uint64_t ready = collect_marks(s, last);
-    if (ready != load_relaxed(&s.rung)) {
-      store_release(&s.rung, ready);  // before showing: the completion may be reaped before show() returns
+    const std::uint64_t ready = collect_marks<S>(s, last);
+    if (ready != load_relaxed<kScope<S>>(&s.rung)) {
+      store_release<kScope<S>>(&s.rung, ready);  // before showing: the completion may be reaped before show() returns
       show(ready, last);
     }
     // Fails if somebody asked meanwhile, and then `seen` counts them in. Acquire: their marks are visible to us.
-  } while (!compare_exchange(&s.requests, seen, 0));
+  } while (!compare_exchange<kScope<S>>(&s.requests, seen, 0));
 }
 
 template <Sharing S>
@@ -111,7 +112,7 @@ STRAIT_HD_INLINE std::uint64_t rung_of(const Slots& s) {
   if constexpr (S == Sharing::one_thread)
     return s.rung;
   else
-    return load_acquire(&s.rung);
+    return load_acquire<kScope<S>>(&s.rung);
 }
 
 template <Sharing S>
@@ -119,7 +120,7 @@ STRAIT_HD_INLINE std::uint64_t completed_of(const Slots& s) {
   if constexpr (S == Sharing::one_thread)
     return s.completed;
   else
-    return load_acquire(&s.completed);
+    return load_acquire<kScope<S>>(&s.completed);
 }
 
 template <Sharing S>
@@ -127,8 +128,9 @@ STRAIT_HD_INLINE std::uint64_t free_slots(const Slots& s) {
   if constexpr (S == Sharing::one_thread) {
     return s.capacity - (s.reserved - s.completed);
   } else {
-    const std::uint64_t completed = load_acquire(&s.completed);  // first: `reserved` read later is never below it
-    const std::uint64_t used = load_relaxed(&s.reserved) - completed;
+    const std::uint64_t completed =
+        load_acquire<kScope<S>>(&s.completed);  // first: `reserved` read later is never below it
+    const std::uint64_t used = load_relaxed<kScope<S>>(&s.reserved) - completed;
     return used > s.capacity ? 0 : s.capacity - used;
   }
 }
@@ -139,9 +141,9 @@ STRAIT_HD_INLINE void raise_completed(Slots& s, std::uint64_t end) {
   if constexpr (S == Sharing::one_thread) {
     if (end > s.completed) s.completed = end;
   } else {
-    std::uint64_t at = load_relaxed(&s.completed);
+    std::uint64_t at = load_relaxed<kScope<S>>(&s.completed);
     // Ends: every failure means that another thread raised it, and it never exceeds `rung`.
-    while (at < end && !compare_exchange(&s.completed, at, end)) {
+    while (at < end && !compare_exchange<kScope<S>>(&s.completed, at, end)) {
     }
   }
 }

@@ -5,8 +5,13 @@
 #include "strait/wire/target.hpp"
 
 // nvcc compiles every source twice. __CUDA_ARCH__ exists only in the pass that makes GPU code.
-#if defined(__CUDA_ARCH__)
+#if defined(STRAIT_TARGET_MODEL)
+// Leaves from the header this names: for tests that explore every order.
+#elif defined(__CUDA_ARCH__)
 #define STRAIT_TARGET_CUDA 1
+#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 7))
+#define STRAIT_ONE_SIDED_FENCES 1  // fence.acquire and fence.release: PTX 8.6
+#endif
 #elif defined(__HIP_DEVICE_COMPILE__) && __HIP_DEVICE_COMPILE__
 #error "strait/device: AMD GPUs have no ordering leaves yet; compile this source for the host or for CUDA"
 #elif defined(__x86_64__)
@@ -30,9 +35,22 @@
 
 namespace strait::device {
 
-// one_thread: the ring has one owner; plain counters, no locked instruction.
-// many_threads: any number of posters; atomics, and a side array of marks.
-enum class Sharing { one_thread, many_threads };
+// Who posts to a ring. It chooses whether counters are atomic, and on a GPU how far those atomics must be seen.
+// one_thread: one owner; plain counters, no locked instruction.
+// one_block: the threads of one block of a grid. On a CPU the same as many_threads.
+// many_threads: any number of posters on one side, CPU or GPU.
+// Both of the latter need a side array of marks.
+enum class Sharing : unsigned { one_thread, one_block, many_threads };
+
+enum class Scope { block, gpu, system };
+
+// A queue is posted to from one side, so the GPU is as far as its counters have to be seen.
+template <Sharing S>
+inline constexpr Scope kScope = S == Sharing::one_block ? Scope::block : Scope::gpu;
+
+// How far the stores a NIC will read have to travel. gpu: ring, record and payload all lie in this GPU's memory, where
+// a NIC's reads are answered by the same cache that took the stores.
+enum class Reach : unsigned { system, gpu };
 
 inline constexpr unsigned kDeviceAbiVersion = 1;
 
