@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "strait/device/order.hpp"
 #include "strait/device/space.hpp"
 
 #if !defined(STRAIT_TARGET_CUDA)
@@ -34,20 +33,6 @@ struct Deadline {
     return {ns > ~now ? ~std::uint64_t{0} : now + ns};  // a huge wait must not wrap into the past
   }
   STRAIT_HD bool passed() const { return now_ns() >= at_ns; }
-};
-
-// For polling loops: reads the clock only every 16th time, since a clock call costs more than a poll.
-struct PacedDeadline {
-  Deadline deadline;
-  std::uint32_t turns = 0;
-
-  STRAIT_HD bool passed() { return (turns++ & 15) == 0 && deadline.passed(); }
-  // One idle turn of the loop; true once the deadline has passed.
-  STRAIT_HD bool pause() {
-    if (passed()) return true;
-    relax();
-    return false;
-  }
 };
 
 }  // namespace strait::device

@@ -107,6 +107,7 @@ STRAIT_HD_INLINE Polled read_cqe(const wire::mlx5::Cqe& cqe, std::uint8_t op_own
 struct Entry {
   const wire::mlx5::Cqe* cqe;
   std::uint8_t op_own;
+  std::uint16_t wqe_counter;
 
   // A work request of ours that succeeded: all there is to know is its wqe_counter.
   STRAIT_HD constexpr bool is_plain_success() const {
@@ -117,13 +118,24 @@ struct Entry {
 
 STRAIT_HD_INLINE Entry next_entry(const CompletionRing& ring) {
   const wire::mlx5::Cqe* const cqe = cqe_at(ring, ring.consumed);
+#if defined(STRAIT_TARGET_CUDA) || defined(STRAIT_TARGET_AMD)
+  // One look across the bus brings the counter as well.
+  const std::uint32_t tail = peek(reinterpret_cast<const std::uint32_t*>(&cqe->wqe_counter));
+  const auto op_own = static_cast<std::uint8_t>(tail >> 24);
+  const std::uint16_t counter = wire::swap_bytes(static_cast<std::uint16_t>(tail));
+#else
   const std::uint8_t op_own = peek(&cqe->op_own);
+#endif
   // Valid means: ever written, and in this lap. The owner bit alternates lap by lap.
   const auto phase = static_cast<std::uint8_t>(ring.consumed >> ring.log_entries & 1);
-  if (op_own >> 4 == static_cast<std::uint8_t>(wire::mlx5::CqeOpcode::invalid)) return {nullptr, op_own};
-  if ((op_own & wire::mlx5::kCqeOwnerMask) != phase) return {nullptr, op_own};
+  if (op_own >> 4 == static_cast<std::uint8_t>(wire::mlx5::CqeOpcode::invalid)) return {nullptr, op_own, 0};
+  if ((op_own & wire::mlx5::kCqeOwnerMask) != phase) return {nullptr, op_own, 0};
   order_cqe_reads();
-  return {cqe, op_own};
+#if defined(STRAIT_TARGET_CUDA) || defined(STRAIT_TARGET_AMD)
+  return {cqe, op_own, counter};
+#else
+  return {cqe, op_own, cqe->wqe_counter.value()};
+#endif
 }
 
 // Tells the device that the slot of the next entry is free.

@@ -36,8 +36,10 @@ struct SendRingMemory {
   std::uint32_t qpn = 0;
   wire::mlx5::QueueRecord* record = nullptr;
   void* doorbell = nullptr;
-  std::uint64_t* marks = nullptr;  // 1 << log_blocks zeroed words; needed by many_threads only
-  std::uint64_t first_index = 0;   // low 16 bits as the device has them: 0 after a reset
+  // 1 << log_blocks zeroed words. Needed where threads share; to one thread they save reading the ring when a WQE is
+  // done, which counts where the ring is far away.
+  std::uint64_t* marks = nullptr;
+  std::uint64_t first_index = 0;  // low 16 bits as the device has them: 0 after a reset
   Reach reach = Reach::system;
 };
 
@@ -108,30 +110,39 @@ struct Finished {
   bool known;           // false: no WQE in flight starts there; the completion is stale or not ours
 };
 
-// complete_up_to() with `completed` as it was before the counter was read. A thread that looks at a collapsed CQE must
-// read in that order: stopped between the two the other way round, it would take a counter from many laps ago for a new
-// one. Read this way a late look finds either the right WQE or one whose mark is gone.
+// Which WQE in flight a counter means, with `completed` as it was before the counter was read. A thread that looks at a
+// collapsed CQE must read in that order: stopped between the two the other way round, it would take a counter from many
+// laps ago for a new one. Read this way a late look finds either the right WQE or one whose mark is gone.
 template <Sharing S>
-STRAIT_HD inline Finished complete_since(SendRing& ring, std::uint64_t completed, std::uint16_t wqe_counter) {
+STRAIT_HD_INLINE Finished find_finished(const SendRing& ring, std::uint64_t completed, std::uint16_t wqe_counter) {
   const std::uint64_t start = widen(completed, wqe_counter);
   const std::uint64_t rung = rung_of<S>(ring.slots);
   Finished out{start, start, false};
   if (start >= rung) return out;
+  constexpr std::uint64_t longest = wire::mlx5::blocks_of(wire::mlx5::kMaxSegments);
+  const std::uint64_t most = ring.slots.capacity < longest ? ring.slots.capacity : longest;
   if constexpr (S == Sharing::one_thread) {
-    const auto* control = reinterpret_cast<const wire::mlx5::CtrlSeg*>(block_at(ring, start));
-    if (control->index() != wqe_counter) return out;
-    const std::uint32_t blocks = wire::mlx5::blocks_of(control->ds());
-    out.end = start + (blocks == 0 ? 1 : blocks);
+    if (ring.slots.marks != nullptr) {
+      out.end = ring.slots.marks[start & (ring.slots.capacity - 1)];
+    } else {
+      const auto* control = reinterpret_cast<const wire::mlx5::CtrlSeg*>(block_at(ring, start));
+      if (control->index() != wqe_counter) return out;
+      const std::uint32_t blocks = wire::mlx5::blocks_of(control->ds());
+      out.end = start + (blocks == 0 ? 1 : blocks);
+    }
   } else {
     // The ring itself may be rewritten by a poster if another thread has completed this WQE meanwhile; its mark tells.
     out.end = load_acquire<kScope<S>>(&ring.slots.marks[start & (ring.slots.capacity - 1)]);
-    constexpr std::uint64_t longest = wire::mlx5::blocks_of(wire::mlx5::kMaxSegments);
-    const std::uint64_t most = ring.slots.capacity < longest ? ring.slots.capacity : longest;
-    if (out.end <= start || out.end - start > most) return out;
   }
-  if (out.end > rung) return out;
-  raise_completed<S>(ring.slots, out.end);
-  out.known = true;
+  out.known = out.end > start && out.end - start <= most && out.end <= rung;
+  return out;
+}
+
+// find_finished(), and everything up to the end of that WQE is free.
+template <Sharing S>
+STRAIT_HD inline Finished complete_since(SendRing& ring, std::uint64_t completed, std::uint16_t wqe_counter) {
+  const Finished out = find_finished<S>(ring, completed, wqe_counter);
+  if (out.known) raise_completed<S>(ring.slots, out.end);
   return out;
 }
 

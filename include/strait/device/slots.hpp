@@ -23,7 +23,7 @@ namespace strait::device {
 // Counters written by different parties lie on different cache lines.
 struct Slots {
   std::uint64_t capacity;  // in slots, a power of two
-  std::uint64_t* marks;    // `capacity` words, zeroed at the start; where threads share
+  std::uint64_t* marks;    // `capacity` words, zeroed at the start; may be null for one_thread
   alignas(64) std::uint64_t reserved;
   alignas(64) std::uint64_t ready;
   std::uint64_t rung;
@@ -68,9 +68,10 @@ STRAIT_HD_INLINE bool reserve(Slots& s, std::uint64_t count, std::uint64_t& firs
 // The entry [first, first + count) is written.
 template <Sharing S>
 STRAIT_HD_INLINE void commit(Slots& s, std::uint64_t first, std::uint64_t count) {
-  if constexpr (S == Sharing::one_thread)
+  if constexpr (S == Sharing::one_thread) {
     s.ready = first + count;
-  else
+    if (s.marks != nullptr) s.marks[first & (s.capacity - 1)] = first + count;
+  } else
     store_release<kScope<S>>(&s.marks[first & (s.capacity - 1)], first + count);
 }
 

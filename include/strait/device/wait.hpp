@@ -16,7 +16,38 @@ enum class Waited : std::uint8_t {
   timeout,  // the operation is still under way and still owns its memory
   error,    // `completion` says which WQE failed and why
   other,    // `completion` belongs to something else than this send ring; deal with it and wait again
+  aborted,  // the host raised the abort word; as after a timeout
 };
+
+// What ends a wait that nothing else ends.
+struct Limit {
+  Deadline deadline;
+  const std::uint32_t* abort = nullptr;  // a word the host may raise; null: none
+};
+
+enum class Turn : std::uint8_t {
+  finished,
+  idle,  // nothing happened: rest a little
+  busy,  // something did: go on at once
+};
+
+// Every wait of this folder is this loop: turns until one is the last, the deadline passes or the host raises its word.
+// Clock and word are looked at every 16th time, since either costs more than a turn.
+template <class Body>
+STRAIT_HD_INLINE Waited wait_bounded(const Limit& limit, Body&& turn) {
+  for (std::uint32_t turns = 0;; ++turns) {
+    const Turn now = turn();
+    if (now == Turn::finished) return Waited::ok;
+    if (turns % 16 == 0) {
+      const bool aborted = limit.abort != nullptr && peek(limit.abort) != 0;
+      if (aborted || limit.deadline.passed()) {
+        if (turn() == Turn::finished) return Waited::ok;
+        return aborted ? Waited::aborted : Waited::timeout;
+      }
+    }
+    if (now == Turn::idle) relax();
+  }
+}
 
 enum class CompletionMode { normal, collapsed };
 
@@ -40,16 +71,19 @@ STRAIT_HD inline Polled reap(SendRing& send, CompletionRing& cq, Completion& com
 template <Sharing S, CompletionMode M, class Enough>
 STRAIT_HD inline Waited wait_until(SendRing& send, CompletionRing& cq, Deadline deadline, Completion& completion,
                                    Enough&& enough) {
-  PacedDeadline paced{deadline};
-  while (!enough()) {
+  Waited said = Waited::ok;
+  const Waited waited = wait_bounded({deadline}, [&] {
+    if (said != Waited::ok || enough()) return Turn::finished;
     bool other = false;
     const Polled polled = reap<S, M>(send, cq, completion, other);
-    if (other) return Waited::other;
-    if (polled == Polled::error) return Waited::error;
-    // Also while completions keep coming: they may be everybody's but ours.
-    if (polled == Polled::empty ? paced.pause() : paced.passed()) return enough() ? Waited::ok : Waited::timeout;
-  }
-  return Waited::ok;
+    if (other)
+      said = Waited::other;
+    else if (polled == Polled::error)
+      said = Waited::error;
+    if (said != Waited::ok) return Turn::finished;
+    return polled == Polled::empty ? Turn::idle : Turn::busy;
+  });
+  return waited == Waited::ok ? said : waited;
 }
 
 // Until the WQE that starts at `start` has completed. It must have been rung; it completes with the next signaled WQE.
@@ -68,12 +102,12 @@ STRAIT_HD inline Waited wait_for_space(SendRing& send, CompletionRing& cq, std::
 
 // The next completion, whosever it is.
 STRAIT_HD inline Waited wait_for_completion(CompletionRing& cq, Deadline deadline, Completion& completion) {
-  PacedDeadline paced{deadline};
-  for (;;) {
-    const Polled polled = poll(cq, completion);
-    if (polled != Polled::empty) return polled == Polled::done ? Waited::ok : Waited::error;
-    if (paced.pause()) return Waited::timeout;
-  }
+  Polled polled = Polled::empty;
+  const Waited waited = wait_bounded({deadline}, [&] {
+    if (polled == Polled::empty) polled = poll(cq, completion);
+    return polled == Polled::empty ? Turn::idle : Turn::finished;
+  });
+  return polled == Polled::error ? Waited::error : waited;
 }
 
 }  // namespace strait::device
