@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lane: what a thread, a warp or a block holds while it works on a queue. One source for GPU kernels and CPU threads.
+//
+//   __global__ void tell(Queue queue, LocalRegion from, RemoteRegion to) {
+//     Lane<Sharing::one_thread> lane(queue);
+//     const Pending put = lane.put_signal(from, 0, to, 0, 4096, 0, 1);
+//     if (lane.wait(put, Deadline::after_ns(1'000'000)).waited != Waited::ok) ...
+//   }
+//
+// Every call is made by all members of the group with the same arguments (but for put_each); rank 0 acts, and all get
+// the answer. Stores that members made before a put are part of what it sends. Posting never waits, unless How says for
+// how long; each wait has a deadline and also ends when the host raises the queue's abort word. A queue that was made
+// for one_thread has one Lane at a time; the Lane keeps its counters in registers and gives them back when it goes.
+#pragma once
+
+#include <cstdint>
+
+#include "strait/device/group.hpp"
+#include "strait/device/queue.hpp"
+#include "strait/device/reap.hpp"
+#include "strait/device/segments.hpp"
+#include "strait/device/wait.hpp"
+
+namespace strait::device {
+
+inline constexpr std::uint32_t kNoCounter = ~std::uint32_t{0};
+
+// How an operation is posted. The default: with a completion, rung at once, refused when the ring is full.
+struct How {
+  Flags flags = kNoFlags;  // kFenced, kSolicited
+  std::uint32_t counter = kNoCounter;
+  bool silent = false;        // no completion of its own: done when a later one is. Never ends on a counter in time.
+  bool ring_later = false;    // shown to the NIC with the next one that rings, or by ring()
+  std::uint64_t room_ns = 0;  // how long to wait for room in a full ring
+};
+
+// How an operation ended.
+struct Outcome {
+  Waited waited;
+  wire::mlx5::Syndrome syndrome;  // with Waited::error: of this operation; flushed if an earlier one failed
+  wire::mlx5::Syndrome cause;     // what the queue failed of first
+  std::uint8_t vendor_syndrome;   // of the cause
+  std::uint64_t cause_index;      // the WQE that failed first, by its index (40 bits)
+};
+
+struct Seen {
+  Waited waited;
+  std::uint64_t value;
+};
+
+template <Sharing S, class G = Thread>
+class Lane {
+ public:
+  STRAIT_HD_INLINE explicit Lane(const Queue& queue, G group = G{}) : state_(queue.state), group_(group) {
+    usable_ = fits(queue) && queue.sharing == S && state_ != nullptr && fits(*state_);
+    if constexpr (S == Sharing::one_thread) {
+      if (usable_) own_ = {state_->send, state_->sends, state_->failure};
+    }
+  }
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+  STRAIT_HD_INLINE ~Lane() { give_back(); }
+
+  // False: the queue was made for another kind of sharing or by another version. Every call then answers invalid.
+  STRAIT_HD_INLINE bool usable() const { return usable_; }
+
+  // ---- One operation, by the group as one ---------------------------------------------------------------------------
+
+  STRAIT_HD_INLINE Pending put(const LocalRegion& from, std::uint64_t from_offset, const RemoteRegion& to,
+                               std::uint64_t to_offset, std::uint64_t bytes, const How& how = {}) {
+    if (!inside(from, from_offset, bytes) || !inside(to, to_offset, bytes)) return {0, Posted::invalid};
+    if (bytes > wire::mlx5::kMaxMessageBytes) return {0, Posted::too_long};
+    return one(how, [&](std::uint64_t at, Flags flags) {
+      return write_rdma(at, wire::mlx5::Opcode::rdma_write, flags, {to.address + to_offset, to.rkey},
+                        from.address + from_offset, static_cast<std::uint32_t>(bytes), from.lkey);
+    });
+  }
+
+  STRAIT_HD_INLINE Pending get(const LocalRegion& into, std::uint64_t into_offset, const RemoteRegion& from,
+                               std::uint64_t from_offset, std::uint64_t bytes, const How& how = {}) {
+    if (!inside(into, into_offset, bytes) || !inside(from, from_offset, bytes)) return {0, Posted::invalid};
+    if (bytes > wire::mlx5::kMaxMessageBytes) return {0, Posted::too_long};
+    return one(how, [&](std::uint64_t at, Flags flags) {
+      return write_rdma(at, wire::mlx5::Opcode::rdma_read, flags, {from.address + from_offset, from.rkey},
+                        into.address + into_offset, static_cast<std::uint32_t>(bytes), into.lkey);
+    });
+  }
+
+  // Up to 8 bytes that travel in the ring itself: no local memory is read.
+  template <class T>
+  STRAIT_HD_INLINE Pending put_value(const T& value, const RemoteRegion& to, std::uint64_t to_offset,
+                                     const How& how = {}) {
+    static_assert(sizeof(T) <= 8);
+    if (!inside(to, to_offset, sizeof(T))) return {0, Posted::invalid};
+    std::uint64_t bits = 0;
+    __builtin_memcpy(&bits, &value, sizeof(T));
+    return one(how, [&](std::uint64_t at, Flags flags) {
+      std::uint8_t* const block = block_at(send(), at);
+      const std::uint64_t low = open(at, wire::mlx5::Opcode::rdma_write, flags, wire::be32{0}, 3);
+      store_remote(block + 16, {to.address + to_offset, to.rkey});
+      constexpr std::uint32_t header = wire::mlx5::kInlineFlag | static_cast<std::uint32_t>(sizeof(T));
+      store_segment(block + 32, wire::be32{header}.raw() | bits << 32, bits >> 32);
+      return low;
+    });
+  }
+
+  // The data, and behind it `add` onto signal `signal` of the target region. The Pending is that of the signal.
+  STRAIT_HD_INLINE Pending put_signal(const LocalRegion& from, std::uint64_t from_offset, const RemoteRegion& to,
+                                      std::uint64_t to_offset, std::uint64_t bytes, std::uint32_t signal,
+                                      std::uint64_t add, const How& how = {}) {
+    if (!inside(from, from_offset, bytes) || !inside(to, to_offset, bytes)) return {0, Posted::invalid};
+    if (signal >= to.signals || to.signal_address == 0) return {0, Posted::invalid};
+    if (bytes > wire::mlx5::kMaxMessageBytes) return {0, Posted::too_long};
+    const Remote word{to.signal_address + 8 * std::uint64_t{signal}, to.signal_rkey};
+    if (bytes == 0) return raise(word, add, how);
+    return many(2, how, [&](std::uint64_t at, Flags flags) {
+      // The payload needs no completion of its own: it is done when the signal is.
+      (void)write_rdma(at, wire::mlx5::Opcode::rdma_write, static_cast<Flags>(flags & ~kSignaled),
+                       {to.address + to_offset, to.rkey}, from.address + from_offset, static_cast<std::uint32_t>(bytes),
+                       from.lkey);
+      commit_one(at, kNoCounter);
+      const std::uint64_t low = write_add(at + 1, static_cast<Flags>(flags & ~kFenced), word, add);
+      commit_one(at + 1, how.counter);
+      return low;
+    });
+  }
+
+  // Only the signal.
+  STRAIT_HD_INLINE Pending signal(const RemoteRegion& to, std::uint32_t index, std::uint64_t add, const How& how = {}) {
+    if (index >= to.signals || to.signal_address == 0) return {0, Posted::invalid};
+    return raise({to.signal_address + 8 * std::uint64_t{index}, to.signal_rkey}, add, how);
+  }
+
+  // The old value arrives in the 8 bytes at `result`, readable once the operation is waited for.
+  STRAIT_HD_INLINE Pending fetch_add(const RemoteRegion& at, std::uint64_t offset, std::uint64_t add,
+                                     const LocalRegion& result, std::uint64_t result_offset, const How& how = {}) {
+    return atomic(wire::mlx5::Opcode::atomic_fa, at, offset, result, result_offset, wire::be64{add}.raw(), 0, how);
+  }
+  STRAIT_HD_INLINE Pending compare_swap(const RemoteRegion& at, std::uint64_t offset, std::uint64_t expected,
+                                        std::uint64_t desired, const LocalRegion& result, std::uint64_t result_offset,
+                                        const How& how = {}) {
+    return atomic(wire::mlx5::Opcode::atomic_cs, at, offset, result, result_offset, wire::be64{desired}.raw(),
+                  wire::be64{expected}.raw(), how);
+  }
+
+  // A message; it needs a receive at the other end.
+  STRAIT_HD_INLINE Pending send(const LocalRegion& from, std::uint64_t offset, std::uint64_t bytes,
+                                const How& how = {}) {
+    return message(wire::mlx5::Opcode::send, from, offset, bytes, wire::be32{0}, how);
+  }
+  STRAIT_HD_INLINE Pending send_imm(const LocalRegion& from, std::uint64_t offset, std::uint64_t bytes,
+                                    std::uint32_t imm, const How& how = {}) {
+    return message(wire::mlx5::Opcode::send_imm, from, offset, bytes, wire::be32{imm}, how);
+  }
+
+  // ---- Many at once -------------------------------------------------------------------------------------------------
+
+  // One put per member, each with its own arguments, one reservation and one doorbell. A member that has none passes
+  // bytes 0: its place in the ring is filled by a NOP. All get the Pending of the last, which is done when all are.
+  STRAIT_HD_INLINE Pending put_each(const LocalRegion& from, std::uint64_t from_offset, const RemoteRegion& to,
+                                    std::uint64_t to_offset, std::uint64_t bytes, const How& how = {}) {
+    const bool fine =
+        inside(from, from_offset, bytes) && inside(to, to_offset, bytes) && bytes <= wire::mlx5::kMaxMessageBytes;
+    return each(fine, how, [&](std::uint64_t at, Flags flags) {
+      if (bytes == 0) return open(at, wire::mlx5::Opcode::nop, flags, wire::be32{0}, 1);
+      return write_rdma(at, wire::mlx5::Opcode::rdma_write, flags, {to.address + to_offset, to.rkey},
+                        from.address + from_offset, static_cast<std::uint32_t>(bytes), from.lkey);
+    });
+  }
+  template <class T>
+  STRAIT_HD_INLINE Pending put_value_each(const T& value, const RemoteRegion& to, std::uint64_t to_offset,
+                                          const How& how = {}) {
+    static_assert(sizeof(T) <= 8);
+    std::uint64_t bits = 0;
+    __builtin_memcpy(&bits, &value, sizeof(T));
+    return each(inside(to, to_offset, sizeof(T)), how, [&](std::uint64_t at, Flags flags) {
+      std::uint8_t* const block = block_at(send(), at);
+      const std::uint64_t low = open(at, wire::mlx5::Opcode::rdma_write, flags, wire::be32{0}, 3);
+      store_remote(block + 16, {to.address + to_offset, to.rkey});
+      constexpr std::uint32_t header = wire::mlx5::kInlineFlag | static_cast<std::uint32_t>(sizeof(T));
+      store_segment(block + 32, wire::be32{header}.raw() | bits << 32, bits >> 32);
+      return low;
+    });
+  }
+
+  // `count` pieces of `bytes`, each `from_stride` and `to_stride` behind the one before. The members share the work;
+  // the NIC is rung once per ring fill. On refusal `Pending` says why, and what was posted before it is under way.
+  STRAIT_HD_INLINE Pending put_strided(const LocalRegion& from, std::uint64_t from_offset, std::uint64_t from_stride,
+                                       const RemoteRegion& to, std::uint64_t to_offset, std::uint64_t to_stride,
+                                       std::uint64_t bytes, std::uint64_t count, const How& how = {}) {
+    return put_list(
+        count, how,
+        [&](std::uint64_t i, std::uint64_t& a, std::uint64_t& b, std::uint64_t& n) {
+          a = from_offset + i * from_stride;
+          b = to_offset + i * to_stride;
+          n = bytes;
+        },
+        from, to);
+  }
+  struct Item {
+    std::uint64_t from_offset, to_offset, bytes;
+  };
+  STRAIT_HD_INLINE Pending put_batch(const LocalRegion& from, const RemoteRegion& to, const Item* items,
+                                     std::uint64_t count, const How& how = {}) {
+    return put_list(
+        count, how,
+        [&](std::uint64_t i, std::uint64_t& a, std::uint64_t& b, std::uint64_t& n) {
+          a = items[i].from_offset;
+          b = items[i].to_offset;
+          n = items[i].bytes;
+        },
+        from, to);
+  }
+
+  // ---- Order and end ------------------------------------------------------------------------------------------------
+
+  // The next operation of this lane starts after all earlier gets and atomics of the queue are complete.
+  STRAIT_HD_INLINE void fence() { fence_next_ = true; }
+  // Shows the NIC everything posted with ring_later.
+  STRAIT_HD_INLINE void ring() {
+    group_.sync();
+    if (usable_ && group_.rank() == 0) ring_doorbell<S>(send());
+    group_.sync();
+  }
+  // Takes what has completed, without waiting.
+  STRAIT_HD_INLINE void progress() {
+    if (usable_ && group_.rank() == 0) (void)reap<S>(*state_, own());
+  }
+
+  STRAIT_HD_INLINE Outcome wait(const Pending& pending, Deadline deadline) {
+    if (!usable_ || !pending.ok()) return {Waited::error, wire::mlx5::Syndrome::local_qp_operation, {}, 0, 0};
+    Outcome out{};
+    if (group_.rank() == 0) out = wait_for(pending.start, deadline);
+    group_.sync();
+    return group_.share(out);
+  }
+  // Everything this lane posted is complete at the target, silent operations included.
+  STRAIT_HD_INLINE Outcome flush(Deadline deadline) {
+    if (!usable_) return {Waited::error, wire::mlx5::Syndrome::local_qp_operation, {}, 0, 0};
+    group_.sync();
+    Outcome out{};
+    if (group_.rank() == 0) out = flush_alone(deadline);
+    group_.sync();
+    return group_.share(out);
+  }
+
+  // Counter `index` has seen `at_least` operations succeed; error as soon as one that named it has failed.
+  STRAIT_HD_INLINE Waited wait_counter(std::uint32_t index, std::uint64_t at_least, Deadline deadline) {
+    if (!usable_ || index >= state_->counters) return Waited::error;
+    Waited out = Waited::ok;
+    if (group_.rank() == 0) {
+      const CounterWords& words = state_->counter_words[index];
+      bool failed = false;
+      out = wait_bounded({deadline, state_->abort}, [&] {
+        failed = load_acquire<kScope<S>>(&words.failed) != 0;
+        if (failed || load_acquire<kScope<S>>(&words.succeeded) >= at_least) return Turn::finished;
+        return reap<S>(*state_, own()) != 0 ? Turn::busy : Turn::idle;
+      });
+      if (failed) out = Waited::error;
+    }
+    group_.sync();
+    return group_.share(out);
+  }
+  STRAIT_HD_INLINE CounterWords counter(std::uint32_t index) const {
+    if (!usable_ || index >= state_->counters) return {0, 0};
+    const CounterWords& words = state_->counter_words[index];
+    return {load_acquire<kScope<S>>(&words.succeeded), load_acquire<kScope<S>>(&words.failed)};
+  }
+
+  // A signal of ours has reached `at_least`: what the peer put before it is visible to the group.
+  STRAIT_HD_INLINE Seen wait_signal(const Signal& signal, std::uint64_t at_least, Deadline deadline) {
+    if (!usable_ || !fits(signal)) return {Waited::error, 0};
+    Seen out{};
+    if (group_.rank() == 0) {
+      out.waited = wait_bounded({deadline, state_->abort}, [&] {
+        out.value = peek(signal.word);
+        return out.value >= at_least ? Turn::finished : Turn::idle;
+      });
+      order_cqe_reads();
+    }
+    group_.sync();
+    return group_.share(out);
+  }
+
+  // ---- Receives -----------------------------------------------------------------------------------------------------
+
+  STRAIT_HD_INLINE Pending receive(const LocalRegion& into, std::uint64_t offset, std::uint64_t bytes) {
+    if (!usable_ || !fits(into) || state_->receive.entries == nullptr) return {0, Posted::invalid};
+    if (offset > into.length_bytes || bytes > into.length_bytes - offset) return {0, Posted::invalid};
+    if (bytes > wire::mlx5::kMaxMessageBytes) return {0, Posted::too_long};
+    Pending pending{0, Posted::ok};
+    if (group_.rank() == 0) {
+      const Piece piece{into.address + offset, static_cast<std::uint32_t>(bytes), into.lkey};
+      pending = post_receive<S>(state_->receive, &piece, 1);
+      if (pending.ok()) publish_receives<S>(state_->receive);
+    }
+    return group_.share(pending);
+  }
+  STRAIT_HD_INLINE Received wait_receive(Deadline deadline) {
+    Received out{};
+    out.waited = Waited::error;
+    if (!usable_ || state_->receive.entries == nullptr) return out;
+    if (group_.rank() == 0) {
+      const Waited waited = wait_bounded({deadline, state_->abort},
+                                         [&] { return take_message<S>(*state_, out) ? Turn::finished : Turn::idle; });
+      if (waited != Waited::ok) out.waited = waited;
+    }
+    group_.sync();
+    return group_.share(out);
+  }
+
+  // The counters go back into the queue, for the next Lane. After it this one is not usable.
+  STRAIT_HD_INLINE void give_back() {
+    if constexpr (S == Sharing::one_thread) {
+      if (!usable_) return;
+      group_.sync();
+      if (group_.rank() == 0) {
+        state_->send = own_.send;
+        state_->sends = own_.sends;
+        state_->failure = own_.failure;
+      }
+      group_.sync();
+    }
+    usable_ = false;
+  }
+
+ private:
+  STRAIT_HD_INLINE SendRing& send() {
+    if constexpr (S == Sharing::one_thread)
+      return own_.send;
+    else
+      return state_->send;
+  }
+  STRAIT_HD_INLINE OwnedQueue* own() {
+    if constexpr (S == Sharing::one_thread)
+      return &own_;
+    else
+      return nullptr;
+  }
+  STRAIT_HD_INLINE std::uint64_t failure() const {
+    if constexpr (S == Sharing::one_thread)
+      return own_.failure;
+    else
+      return load_acquire<kScope<S>>(&state_->failure);
+  }
+
+  template <class Region>
+  STRAIT_HD_INLINE static bool inside(const Region& region, std::uint64_t offset, std::uint64_t bytes) {
+    return fits(region) && offset <= region.length_bytes && bytes <= region.length_bytes - offset;
+  }
+
+  // The control segment of the WQE at `at`; its first word as it lies in memory.
+  STRAIT_HD_INLINE std::uint64_t open(std::uint64_t at, wire::mlx5::Opcode opcode, Flags flags, wire::be32 imm,
+                                      std::uint32_t ds) {
+    const std::uint64_t low = control_low(opcode, 0, at, send().qpn_shifted, ds);
+    store_segment(block_at(send(), at), low, control_high(flags, imm));
+    return low;
+  }
+  STRAIT_HD_INLINE std::uint64_t write_rdma(std::uint64_t at, wire::mlx5::Opcode opcode, Flags flags,
+                                            const Remote& remote, std::uint64_t address, std::uint32_t bytes,
+                                            std::uint32_t lkey) {
+    std::uint8_t* const block = block_at(send(), at);
+    const std::uint64_t low = open(at, opcode, flags, wire::be32{0}, bytes == 0 ? 2 : 3);
+    store_remote(block + 16, remote);
+    if (bytes != 0) store_data(block + 32, address, bytes, lkey);
+    return low;
+  }
+  STRAIT_HD_INLINE std::uint64_t write_add(std::uint64_t at, Flags flags, const Remote& word, std::uint64_t add) {
+    std::uint8_t* const block = block_at(send(), at);
+    const std::uint64_t low = open(at, wire::mlx5::Opcode::atomic_fa, flags, wire::be32{0}, 4);
+    store_remote(block + 16, word);
+    store_segment(block + 32, wire::be64{add}.raw(), 0);
+    store_data(block + 48, state_->sink_address, 8, state_->sink_lkey);
+    return low;
+  }
+  STRAIT_HD_INLINE void commit_one(std::uint64_t at, std::uint32_t counter) {
+    if (state_->counter_of != nullptr) state_->counter_of[at & (send().slots.capacity - 1)] = counter + 1;
+    commit<S>(send().slots, at, 1);
+  }
+
+  // Reserves blocks: at once, or within how.room_ns.
+  STRAIT_HD_INLINE Posted take(std::uint32_t blocks, const How& how, std::uint64_t& first) {
+    if (blocks > send().slots.capacity) return Posted::too_long;
+    if (reserve<S>(send().slots, blocks, first)) return Posted::ok;
+    if (how.room_ns == 0) return Posted::full;
+    ring_doorbell<S>(send());  // what is not shown to the NIC never makes room
+    const Waited waited = wait_bounded({Deadline::after_ns(how.room_ns), state_->abort}, [&] {
+      const bool busy = reap<S>(*state_, own()) != 0;
+      if (reserve<S>(send().slots, blocks, first)) return Turn::finished;
+      return busy ? Turn::busy : Turn::idle;
+    });
+    return waited == Waited::ok ? Posted::ok : Posted::full;
+  }
+  STRAIT_HD_INLINE Flags flags_of(const How& how) {
+    const bool fenced = fence_next_;
+    fence_next_ = false;
+    return static_cast<Flags>(how.flags | (how.silent ? kNoFlags : kSignaled) | (fenced ? kFenced : kNoFlags));
+  }
+
+  // `write` fills and commits `blocks` WQEs of one block each, and gives the last one's control word.
+  template <class Write>
+  STRAIT_HD_INLINE Pending many(std::uint32_t blocks, const How& how, Write&& write) {
+    if (!usable_ || (how.flags & ~kKnownFlags) != 0) return {0, Posted::invalid};
+    group_.sync();
+    Pending pending{0, Posted::ok};
+    const Flags flags = flags_of(how);
+    if (group_.rank() == 0) {
+      std::uint64_t first = 0;
+      pending.posted = take(blocks, how, first);
+      if (pending.ok()) {
+        pending.start = first + blocks - 1;
+        const std::uint64_t low = write(first, flags);
+        posted(pending.start, low, how);
+      }
+    }
+    return group_.share(pending);
+  }
+  template <class Write>
+  STRAIT_HD_INLINE Pending one(const How& how, Write&& write) {
+    return many(1, how, [&](std::uint64_t at, Flags flags) {
+      const std::uint64_t low = write(at, flags);
+      commit_one(at, how.counter);
+      return low;
+    });
+  }
+  // The leader's end of a post: `last` is the newest WQE, `low` its control word.
+  STRAIT_HD_INLINE void posted(std::uint64_t last, std::uint64_t low, const How& how) {
+    if constexpr (S == Sharing::one_thread) own_.send.last_control = low;
+    last_ = last;
+    any_ = true;
+    loose_ = how.silent;
+    if (!how.ring_later) ring_doorbell<S>(send());
+  }
+
+  // One WQE per member. Only the last asks for a completion, and none if the operation is to be silent.
+  template <class Write>
+  STRAIT_HD_INLINE Pending each(bool fine, const How& how, Write&& write) {
+    if (!usable_ || (how.flags & ~kKnownFlags) != 0) return {0, Posted::invalid};
+    const unsigned size = group_.size();
+    const unsigned rank = group_.rank();
+    Flags flags = flags_of(how);
+    // A counter counts completions in order, so it needs no more of them either.
+    if (rank + 1 != size) flags = static_cast<Flags>(flags & ~kSignaled);
+    Pending taken{0, Posted::ok};
+    if (rank == 0) taken.posted = take(size, how, taken.start);
+    taken = group_.share(taken);
+    if (!taken.ok()) return taken;
+    const std::uint64_t at = taken.start + rank;
+    // Wrong arguments of one member must not leave a hole in the ring.
+    const std::uint64_t low = fine ? write(at, flags) : open(at, wire::mlx5::Opcode::nop, flags, wire::be32{0}, 1);
+    if constexpr (S == Sharing::one_thread) {
+      send().slots.marks[at & (send().slots.capacity - 1)] = at + 1;
+      if (state_->counter_of != nullptr) state_->counter_of[at & (send().slots.capacity - 1)] = how.counter + 1;
+    } else {
+      commit_one(at, how.counter);
+    }
+    group_.sync();  // every member's stores come before the leader's doorbell
+    const std::uint64_t last = taken.start + size - 1;
+    if (rank == 0) {
+      if constexpr (S == Sharing::one_thread) send().slots.ready = last + 1;
+      // A doorbell's index and queue count; of its WQE the leader knows everything but the length, which nobody reads.
+      posted(last, control_of(last, low), how);
+    }
+    return {last, fine ? Posted::ok : Posted::invalid};
+  }
+  // Another WQE's control word made from this one: the same but for the index.
+  STRAIT_HD_INLINE std::uint64_t control_of(std::uint64_t at, std::uint64_t low) const {
+    const std::uint64_t index_mask = std::uint64_t{0xffff} << 8;
+    const auto big = static_cast<std::uint64_t>(wire::swap_bytes(static_cast<std::uint16_t>(at & 0xffff)));
+    return (low & ~index_mask) | big << 8;
+  }
+
+  template <class Describe>
+  STRAIT_HD_INLINE Pending put_list(std::uint64_t count, const How& how, Describe&& describe, const LocalRegion& from,
+                                    const RemoteRegion& to) {
+    How quiet = how;
+    quiet.ring_later = true;
+    Pending last{0, Posted::ok};
+    const std::uint64_t size = group_.size();
+    for (std::uint64_t i = 0; i < count; i += size) {
+      std::uint64_t a = 0, b = 0, n = 0;
+      const std::uint64_t mine = i + group_.rank();
+      if (mine < count) describe(mine, a, b, n);
+      last = put_each(from, a, to, b, n, i + size < count ? quiet : how);
+      if (!last.ok()) break;
+    }
+    if (!last.ok()) ring();
+    return last;
+  }
+
+  STRAIT_HD_INLINE Pending raise(const Remote& word, std::uint64_t add, const How& how) {
+    return one(how, [&](std::uint64_t at, Flags flags) { return write_add(at, flags, word, add); });
+  }
+  STRAIT_HD_INLINE Pending atomic(wire::mlx5::Opcode opcode, const RemoteRegion& to, std::uint64_t offset,
+                                  const LocalRegion& result, std::uint64_t result_offset, std::uint64_t low_operand,
+                                  std::uint64_t high_operand, const How& how) {
+    if (!inside(to, offset, 8) || !inside(result, result_offset, 8)) return {0, Posted::invalid};
+    if ((to.address + offset) % 8 != 0) return {0, Posted::invalid};
+    return one(how, [&](std::uint64_t at, Flags flags) {
+      std::uint8_t* const block = block_at(send(), at);
+      const std::uint64_t low = open(at, opcode, flags, wire::be32{0}, 4);
+      store_remote(block + 16, {to.address + offset, to.rkey});
+      store_segment(block + 32, low_operand, high_operand);
+      store_data(block + 48, result.address + result_offset, 8, result.lkey);
+      return low;
+    });
+  }
+  STRAIT_HD_INLINE Pending message(wire::mlx5::Opcode opcode, const LocalRegion& from, std::uint64_t offset,
+                                   std::uint64_t bytes, wire::be32 imm, const How& how) {
+    if (!inside(from, offset, bytes)) return {0, Posted::invalid};
+    if (bytes > wire::mlx5::kMaxMessageBytes) return {0, Posted::too_long};
+    return one(how, [&](std::uint64_t at, Flags flags) {
+      std::uint8_t* const block = block_at(send(), at);
+      const std::uint64_t low = open(at, opcode, flags, imm, bytes == 0 ? 1 : 2);
+      if (bytes != 0) store_data(block + 16, from.address + offset, static_cast<std::uint32_t>(bytes), from.lkey);
+      return low;
+    });
+  }
+
+  STRAIT_HD_INLINE Outcome wait_for(std::uint64_t start, Deadline deadline) {
+    Outcome out{};
+    out.waited = wait_bounded({deadline, state_->abort}, [&] {
+      if (is_done<S>(send(), start)) return Turn::finished;
+      return reap<S>(*state_, own()) != 0 ? Turn::busy : Turn::idle;
+    });
+    const std::uint64_t packed = failure();
+    if (out.waited != Waited::ok || packed == 0) return out;
+    const Failure first = unpack(packed);
+    if ((start & kFailureIndexMask) < first.index) return out;  // it was done before that
+    out.waited = Waited::error;
+    out.cause = first.syndrome;
+    out.cause_index = first.index;
+    out.vendor_syndrome = first.vendor_syndrome;
+    out.syndrome = (start & kFailureIndexMask) == first.index ? first.syndrome : wire::mlx5::Syndrome::flushed;
+    return out;
+  }
+  STRAIT_HD_INLINE Outcome flush_alone(Deadline deadline) {
+    if (!any_) return {};
+    if (loose_) {
+      std::uint64_t at = 0;
+      How how;
+      const std::uint64_t now = now_ns();
+      how.room_ns = deadline.at_ns > now ? deadline.at_ns - now : 1;
+      if (take(1, how, at) != Posted::ok) return {Waited::timeout, {}, {}, 0, 0};
+      const std::uint64_t low = open(at, wire::mlx5::Opcode::nop, kSignaled, wire::be32{0}, 1);
+      commit_one(at, kNoCounter);
+      posted(at, low, how);
+    }
+    ring_doorbell<S>(send());
+    return wait_for(last_, deadline);
+  }
+
+  struct Nothing {};
+  template <bool Owned, class Unused = void>
+  struct Store {
+    using Type = OwnedQueue;
+  };
+  template <class Unused>
+  struct Store<false, Unused> {
+    using Type = Nothing;
+  };
+
+  QueueState* state_;
+  std::uint64_t last_ = 0;  // the newest WQE this lane posted; rank 0 knows
+  bool usable_ = false;
+  bool any_ = false;
+  bool loose_ = false;  // the newest one is silent
+  bool fence_next_ = false;
+  G group_;
+  typename Store<S == Sharing::one_thread>::Type own_{};
+};
+
+}  // namespace strait::device
