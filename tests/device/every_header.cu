@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled, not run: every function of device/ in a kernel, in both sharing modes, beside the same on the host.
+// Compiled, not run: every function of device/ in a kernel, in every sharing mode, beside the same on the host.
 #include "all_functions.hpp"
 
 namespace strait::device {
@@ -18,6 +18,9 @@ __global__ void call_all_kernel(SendRing* send, ReceiveRing* receive, Completion
 template __global__ void call_all_kernel<Sharing::one_thread>(SendRing*, ReceiveRing*, CompletionRing*, const Piece*,
                                                               std::uint32_t, Remote, const void*, std::uint32_t,
                                                               unsigned*);
+template __global__ void call_all_kernel<Sharing::one_block>(SendRing*, ReceiveRing*, CompletionRing*, const Piece*,
+                                                             std::uint32_t, Remote, const void*, std::uint32_t,
+                                                             unsigned*);
 template __global__ void call_all_kernel<Sharing::many_threads>(SendRing*, ReceiveRing*, CompletionRing*, const Piece*,
                                                                 std::uint32_t, Remote, const void*, std::uint32_t,
                                                                 unsigned*);

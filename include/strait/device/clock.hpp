@@ -6,7 +6,7 @@
 
 #include "strait/device/space.hpp"
 
-#if !defined(STRAIT_TARGET_CUDA)
+#if !defined(STRAIT_TARGET_CUDA) && !defined(STRAIT_TARGET_AMD)
 #include <ctime>
 #endif
 
@@ -18,6 +18,11 @@ STRAIT_HD inline std::uint64_t now_ns() {
   std::uint64_t t;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
   return t;
+#elif defined(STRAIT_TARGET_AMD)
+#if !defined(__gfx90a__)
+#error "strait/device: the clock of this AMD GPU is not known; add its rate here (25 to 100 MHz, by model)"
+#endif
+  return __builtin_amdgcn_s_memrealtime() * 10u;  // 100 MHz, whatever the shader clock does
 #else
   timespec t{};
   ::clock_gettime(CLOCK_MONOTONIC, &t);

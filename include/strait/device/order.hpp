@@ -57,7 +57,7 @@ STRAIT_HD_INLINE void order_cqe_reads() {
 }
 
 STRAIT_HD_INLINE void relax() {
-  __nanosleep(64);
+  asm volatile("nanosleep.u32 64;");
 }
 
 // A look at a word the device writes. Nothing is ordered by it: order_cqe_reads() follows once it says yes.
@@ -133,12 +133,81 @@ STRAIT_HD_INLINE bool compare_exchange(std::uint64_t* p, std::uint64_t& expected
 STRAIT_HD_INLINE void store_segment(void* at, std::uint64_t low, std::uint64_t high) {
   asm volatile("st.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(low), "l"(high) : "memory");
 }
-// Up to 8 bytes from any alignment, zero-filled.
-STRAIT_HD_INLINE std::uint64_t load_bytes(const std::uint8_t* p, std::uint32_t n) {
-  std::uint64_t v = 0;
-  for (std::uint32_t i = 0; i < 8; ++i)
-    if (i < n) v |= static_cast<std::uint64_t>(p[i]) << (8 * i);
-  return v;
+
+#elif defined(STRAIT_TARGET_AMD)
+
+// The compiler's memory model makes the instructions: no store is written in assembly, because a store that the
+// compiler does not know of is none that its fences wait for.
+//
+// System-wide whatever the reach: the second-level cache may hold what it was given until it is told to write it back,
+// and only PCIe requests that are configured to be coherent look there.
+STRAIT_HD_INLINE void order_stores_before_dma(Reach) {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "");
+}
+STRAIT_HD_INLINE void order_before_doorbell(Reach) {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "");
+}
+// A GPU has no write-combining buffer to flush; the compiler must still not sink the store.
+STRAIT_HD_INLINE void order_after_doorbell() {
+  asm volatile("" ::: "memory");
+}
+// The rest of a CQE must not be read before the word that handed it over, nor what the operation wrote.
+STRAIT_HD_INLINE void order_cqe_reads() {
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "");
+}
+
+STRAIT_HD_INLINE void relax() {
+  __builtin_amdgcn_s_sleep(1);  // 64 cycles
+}
+
+// A look at a word the device writes. Nothing is ordered by it: order_cqe_reads() follows once it says yes.
+template <class T>
+STRAIT_HD_INLINE T peek(const T* p) {
+  return __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+}
+// The words that hand over to the device; the fence before them is the caller's.
+STRAIT_HD_INLINE void store_record(std::uint32_t* p, std::uint32_t raw) {
+  __hip_atomic_store(p, raw, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+}
+STRAIT_HD_INLINE void store_doorbell(std::uint64_t* p, std::uint64_t raw) {
+  __hip_atomic_store(p, raw, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+}
+
+// Counters that posters share among themselves: the scope is that of the posters.
+template <Scope C>
+inline constexpr int kHipScope = C == Scope::block ? __HIP_MEMORY_SCOPE_WORKGROUP
+                                 : C == Scope::gpu ? __HIP_MEMORY_SCOPE_AGENT
+                                                   : __HIP_MEMORY_SCOPE_SYSTEM;
+template <Scope C>
+STRAIT_HD_INLINE std::uint64_t load_acquire(const std::uint64_t* p) {
+  return __hip_atomic_load(p, __ATOMIC_ACQUIRE, kHipScope<C>);
+}
+template <Scope C>
+STRAIT_HD_INLINE std::uint64_t load_relaxed(const std::uint64_t* p) {
+  return __hip_atomic_load(p, __ATOMIC_RELAXED, kHipScope<C>);
+}
+template <Scope C>
+STRAIT_HD_INLINE void store_relaxed(std::uint64_t* p, std::uint64_t v) {
+  __hip_atomic_store(p, v, __ATOMIC_RELAXED, kHipScope<C>);
+}
+template <Scope C>
+STRAIT_HD_INLINE void store_release(std::uint64_t* p, std::uint64_t v) {
+  __hip_atomic_store(p, v, __ATOMIC_RELEASE, kHipScope<C>);
+}
+template <Scope C>
+STRAIT_HD_INLINE std::uint64_t fetch_add(std::uint64_t* p, std::uint64_t v) {
+  return __hip_atomic_fetch_add(p, v, __ATOMIC_ACQ_REL, kHipScope<C>);
+}
+// On failure `expected` becomes what was found.
+template <Scope C>
+STRAIT_HD_INLINE bool compare_exchange(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
+  return __hip_atomic_compare_exchange_strong(p, &expected, desired, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE, kHipScope<C>);
+}
+
+// One store for a whole 16-byte segment; byte stores across PCIe would cost a transaction each.
+STRAIT_HD_INLINE void store_segment(void* at, std::uint64_t low, std::uint64_t high) {
+  typedef std::uint64_t Segment __attribute__((ext_vector_type(2), may_alias));
+  *static_cast<Segment*>(at) = Segment{low, high};
 }
 
 #else  // hosts
@@ -250,6 +319,16 @@ STRAIT_HD_INLINE std::uint64_t load_bytes(const std::uint8_t* p, std::uint32_t n
   return v;
 }
 
+#endif
+
+#if defined(STRAIT_TARGET_CUDA) || defined(STRAIT_TARGET_AMD)
+// Up to 8 bytes from any alignment, zero-filled.
+STRAIT_HD_INLINE std::uint64_t load_bytes(const std::uint8_t* p, std::uint32_t n) {
+  std::uint64_t v = 0;
+  for (std::uint32_t i = 0; i < 8; ++i)
+    if (i < n) v |= static_cast<std::uint64_t>(p[i]) << (8 * i);
+  return v;
+}
 #endif
 
 }  // namespace strait::device

@@ -4,16 +4,18 @@
 
 #include "strait/wire/target.hpp"
 
-// nvcc compiles every source twice. __CUDA_ARCH__ exists only in the pass that makes GPU code.
+// GPU compilers read every source twice. __CUDA_ARCH__ and __HIP_DEVICE_COMPILE__ exist only where GPU code is made.
 #if defined(STRAIT_TARGET_MODEL)
 // Leaves from the header this names: for tests that explore every order.
 #elif defined(__CUDA_ARCH__)
 #define STRAIT_TARGET_CUDA 1
-#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 7))
-#define STRAIT_ONE_SIDED_FENCES 1  // fence.acquire and fence.release: PTX 8.6
+// fence.acquire and fence.release need PTX 8.6. clang says nowhere which version it writes (16: 7.8): it does without.
+#if __CUDA_ARCH__ >= 900 && defined(__CUDACC_VER_MAJOR__) && \
+    (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 7))
+#define STRAIT_ONE_SIDED_FENCES 1
 #endif
 #elif defined(__HIP_DEVICE_COMPILE__) && __HIP_DEVICE_COMPILE__
-#error "strait/device: AMD GPUs have no ordering leaves yet; compile this source for the host or for CUDA"
+#define STRAIT_TARGET_AMD 1
 #elif defined(__x86_64__)
 #define STRAIT_TARGET_X86 1
 #elif defined(__aarch64__)
@@ -27,7 +29,7 @@
 #endif
 
 // Forced, because the length of a small inline payload is usually a constant that folds only if the post is inlined.
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) && !defined(__clang__)
 #define STRAIT_HD_INLINE STRAIT_HD __forceinline__
 #else
 #define STRAIT_HD_INLINE STRAIT_HD inline __attribute__((always_inline))
@@ -49,7 +51,7 @@ template <Sharing S>
 inline constexpr Scope kScope = S == Sharing::one_block ? Scope::block : Scope::gpu;
 
 // How far the stores a NIC will read have to travel. gpu: ring, record and payload all lie in this GPU's memory, where
-// a NIC's reads are answered by the same cache that took the stores.
+// a NIC's reads are answered by the same cache that took the stores. Not on AMD, where this is the same as system.
 enum class Reach : unsigned { system, gpu };
 
 inline constexpr unsigned kDeviceAbiVersion = 1;
