@@ -169,8 +169,8 @@ struct Warp {
   STRAIT_HOST_BODY STRAIT_HD void sync() const {
     if (const CpuMember* const here = CpuMember::current()) here->warp->arrive_and_wait();
   }
-  template <class T>
-  STRAIT_HOST_BODY STRAIT_HD T share(const T& value) const {
+  STRAIT_HOST_BODY template <class T>
+  STRAIT_HD T share(const T& value) const {
     const CpuMember* const here = CpuMember::current();
     return here != nullptr ? here->warp->share(here->lane, value) : value;
   }
@@ -188,8 +188,8 @@ struct Block {
   STRAIT_HOST_BODY STRAIT_HD void sync() const {
     if (const CpuMember* const here = CpuMember::current()) here->block->arrive_and_wait();
   }
-  template <class T>
-  STRAIT_HOST_BODY STRAIT_HD T share(const T& value) const {
+  STRAIT_HOST_BODY template <class T>
+  STRAIT_HD T share(const T& value) const {
     const CpuMember* const here = CpuMember::current();
     return here != nullptr ? here->block->share(here->thread, value) : value;
   }

@@ -54,7 +54,7 @@ class Lane {
   STRAIT_HD_INLINE explicit Lane(const Queue& queue, G group = G{}) : state_(queue.state), group_(group) {
     usable_ = fits(queue) && queue.sharing == S && state_ != nullptr && fits(*state_);
     if constexpr (S == Sharing::one_thread) {
-      if (usable_) own_ = {state_->send, state_->sends, state_->failure};
+      if (usable_) take_over(*state_, own_);
     }
   }
   Lane(const Lane&) = delete;
@@ -314,11 +314,7 @@ class Lane {
     if constexpr (S == Sharing::one_thread) {
       if (!usable_) return;
       group_.sync();
-      if (group_.rank() == 0) {
-        state_->send = own_.send;
-        state_->sends = own_.sends;
-        state_->failure = own_.failure;
-      }
+      if (group_.rank() == 0) hand_back(own_, *state_);
       group_.sync();
     }
     usable_ = false;
@@ -567,7 +563,7 @@ class Lane {
   bool loose_ = false;  // the newest one is silent
   bool fence_next_ = false;
   G group_;
-  typename Store<S == Sharing::one_thread>::Type own_{};
+  typename Store<S == Sharing::one_thread>::Type own_;
 };
 
 }  // namespace strait::device

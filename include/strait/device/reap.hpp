@@ -16,6 +16,38 @@ struct OwnedQueue {
   std::uint64_t failure;
 };
 
+// Field by field: a copy of the structs would take their padding along, in registers.
+STRAIT_HD_INLINE void take_over(const QueueState& state, OwnedQueue& own) {
+  const Slots& slots = state.send.slots;
+  own.send.blocks = state.send.blocks;
+  own.send.record = state.send.record;
+  own.send.doorbell = state.send.doorbell;
+  own.send.qpn_shifted = state.send.qpn_shifted;
+  own.send.last_control = state.send.last_control;
+  own.send.reach = state.send.reach;
+  own.send.slots.capacity = slots.capacity;
+  own.send.slots.marks = slots.marks;
+  own.send.slots.reserved = slots.reserved;
+  own.send.slots.ready = slots.ready;
+  own.send.slots.rung = slots.rung;
+  own.send.slots.completed = slots.completed;
+  own.sends.entries = state.sends.entries;
+  own.sends.log_entries = state.sends.log_entries;
+  own.sends.log_entry_bytes = state.sends.log_entry_bytes;
+  own.sends.consumed = state.sends.consumed;
+  own.failure = state.failure;
+}
+STRAIT_HD_INLINE void hand_back(const OwnedQueue& own, QueueState& state) {
+  Slots& slots = state.send.slots;
+  state.send.last_control = own.send.last_control;
+  slots.reserved = own.send.slots.reserved;
+  slots.ready = own.send.slots.ready;
+  slots.rung = own.send.slots.rung;
+  slots.completed = own.send.slots.completed;
+  state.sends.consumed = own.sends.consumed;
+  state.failure = own.failure;
+}
+
 // One pass takes so many at most, so that who reaps for others comes back to its own work.
 inline constexpr unsigned kReapBatch = 32;
 
