@@ -138,8 +138,8 @@ class Nic {
       if (!bytes.empty()) std::memcpy(remote, bytes.data(), bytes.size());
       return 0;
     }
-    std::uint8_t* const result = wqe.pointers.empty() ? nullptr
-                                                      : find(wqe.pointers[0].key, wqe.pointers[0].addr, length);
+    std::uint8_t* const result =
+        wqe.pointers.empty() ? nullptr : find(wqe.pointers[0].key, wqe.pointers[0].addr, length);
     if (result == nullptr) return 0x04;
     if (wqe.opcode == 0x10) {
       std::memcpy(result, remote, length);

@@ -40,4 +40,14 @@ struct Deadline {
   STRAIT_HD bool passed() const { return now_ns() >= at_ns; }
 };
 
+// A wait that has been idle for so many turns. On a CPU, whoever is waited for may need this core: a fraction of a
+// millisecond later it gets it.
+inline constexpr std::uint32_t kTurnsBeforeSleep = 4096;
+STRAIT_HD inline void sleep_a_little() {
+#if !defined(STRAIT_TARGET_CUDA) && !defined(STRAIT_TARGET_AMD) && !defined(STRAIT_TARGET_MODEL)
+  const timespec shortest{0, 1};
+  ::nanosleep(&shortest, nullptr);
+#endif
+}
+
 }  // namespace strait::device

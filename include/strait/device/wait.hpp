@@ -35,6 +35,7 @@ enum class Turn : std::uint8_t {
 // Clock and word are looked at every 16th time, since either costs more than a turn.
 template <class Body>
 STRAIT_HD_INLINE Waited wait_bounded(const Limit& limit, Body&& turn) {
+  std::uint32_t idle = 0;
   for (std::uint32_t turns = 0;; ++turns) {
     const Turn now = turn();
     if (now == Turn::finished) return Waited::ok;
@@ -45,7 +46,13 @@ STRAIT_HD_INLINE Waited wait_bounded(const Limit& limit, Body&& turn) {
         return aborted ? Waited::aborted : Waited::timeout;
       }
     }
-    if (now == Turn::idle) relax();
+    if (now == Turn::busy) {
+      idle = 0;
+    } else if (++idle < kTurnsBeforeSleep) {
+      relax();
+    } else {
+      sleep_a_little();
+    }
   }
 }
 

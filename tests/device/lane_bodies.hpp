@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels under test do: each a value with one body, run by CPU threads (cpu_grid.hpp) and by a GPU.
+#pragma once
+
+#include "strait/device/lane.hpp"
+
+namespace bodies {
+
+using namespace strait::device;
+
+// What a body is given, and where it leaves its answers: memory that CPU and GPU both reach.
+struct Stage {
+  Queue a, b;  // two ends of one connection
+  LocalRegion local;
+  RemoteRegion remote;
+  RemoteRegion wrong;  // a key nobody gave out
+  Signal signal;       // signal 3 of the memory that `remote` names
+  std::uint64_t* answers;
+  std::uint64_t patience_ns;
+};
+
+STRAIT_HD inline std::uint64_t code(const Pending& p) {
+  return static_cast<std::uint64_t>(p.posted);
+}
+STRAIT_HD inline std::uint64_t code(Waited w) {
+  return static_cast<std::uint64_t>(w);
+}
+STRAIT_HD inline std::uint64_t code(const Outcome& o) {
+  return code(o.waited) | static_cast<std::uint64_t>(o.syndrome) << 8 | static_cast<std::uint64_t>(o.cause) << 16;
+}
+
+// One thread, every operation once, each waited for. Answers: an Outcome each.
+struct Everything {
+  Stage s;
+  STRAIT_HD void operator()(unsigned, unsigned) const {
+    Lane<Sharing::one_thread> lane(s.a);
+    const Deadline d = Deadline::after_ns(s.patience_ns);
+    unsigned n = 0;
+    s.answers[n++] = code(lane.wait(lane.put(s.local, 0, s.remote, 0, 256), d));
+    s.answers[n++] = code(lane.wait(lane.put(s.local, 0, s.remote, 0, 0), d));
+    s.answers[n++] = code(lane.wait(lane.get(s.local, 1024, s.remote, 64, 128), d));
+    s.answers[n++] = code(lane.wait(lane.put_value(std::uint8_t{0x11}, s.remote, 300), d));
+    s.answers[n++] = code(lane.wait(lane.put_value(std::uint16_t{0x2233}, s.remote, 302), d));
+    s.answers[n++] = code(lane.wait(lane.put_value(std::uint32_t{0x44556677}, s.remote, 304), d));
+    s.answers[n++] = code(lane.wait(lane.put_value(std::uint64_t{0x8899aabbccddeeff}, s.remote, 312), d));
+    s.answers[n++] = code(lane.wait(lane.fetch_add(s.remote, 512, 5, s.local, 2048), d));
+    lane.fence();
+    s.answers[n++] = code(lane.wait(lane.fetch_add(s.remote, 512, 6, s.local, 2056), d));
+    s.answers[n++] = code(lane.wait(lane.compare_swap(s.remote, 512, 11, 77, s.local, 2064), d));
+    s.answers[n++] = code(lane.wait(lane.compare_swap(s.remote, 512, 11, 78, s.local, 2072), d));
+    s.answers[n++] = code(lane.wait(lane.put_signal(s.local, 0, s.remote, 600, 40, 3, 2), d));
+    s.answers[n++] = code(lane.wait(lane.put_signal(s.local, 0, s.remote, 600, 0, 3, 2), d));
+    s.answers[n++] = code(lane.wait(lane.signal(s.remote, 3, 1), d));
+    const Seen seen = lane.wait_signal(s.signal, 5, d);
+    s.answers[n++] = code(seen.waited);
+    s.answers[n++] = seen.value;
+  }
+  static constexpr unsigned kAnswers = 16;
+};
+
+// Members of a group put their own value each, `rounds` times, through one queue of the group's or of all groups'.
+template <Sharing S, class G>
+struct EachMember {
+  Stage s;
+  unsigned rounds;
+  STRAIT_HD void operator()(unsigned block, unsigned thread) const {
+    Lane<S, G> lane(s.a);
+    const G group;
+    How how;
+    how.room_ns = s.patience_ns;
+    std::uint64_t bad = 0;
+    Pending last{0, Posted::ok};
+    const unsigned groups_before = (block * Block{}.size() + thread) / group.size();
+    for (unsigned r = 0; r < rounds; ++r) {
+      const std::uint64_t place = (groups_before * rounds + r) * group.size() + group.rank();
+      last = lane.put_value_each(std::uint64_t{place + 1}, s.remote, 8 * place, how);
+      bad += last.ok() ? 0 : 1;
+    }
+    bad += lane.wait(last, Deadline::after_ns(s.patience_ns)).waited == Waited::ok ? 0 : 1;
+    s.answers[block * Block{}.size() + thread] = bad;
+  }
+};
+
+// Every thread for itself on one queue: values, then a flush. Answers: failures.
+template <Sharing S>
+struct Crowd {
+  Stage s;
+  unsigned rounds;
+  STRAIT_HD void operator()(unsigned block, unsigned thread) const {
+    Lane<S> lane(s.a);
+    How how;
+    how.room_ns = s.patience_ns;
+    const std::uint64_t me = block * Block{}.size() + thread;
+    std::uint64_t bad = 0;
+    for (unsigned r = 0; r < rounds; ++r) {
+      how.silent = r % 3 == 1;
+      how.ring_later = r % 4 == 2;
+      const std::uint64_t place = me * rounds + r;
+      bad += lane.put_value(std::uint64_t{place + 1}, s.remote, 8 * place, how).ok() ? 0 : 1;
+    }
+    bad += lane.flush(Deadline::after_ns(s.patience_ns)).waited == Waited::ok ? 0 : 1;
+    s.answers[me] = bad;
+  }
+};
+
+// A list longer than the ring, by a warp.
+struct Lists {
+  Stage s;
+  unsigned count;
+  const Lane<Sharing::one_thread, Warp>::Item* items;
+  STRAIT_HD void operator()(unsigned, unsigned thread) const {
+    Lane<Sharing::one_thread, Warp> lane(s.a);
+    How how;
+    how.room_ns = s.patience_ns;
+    const Deadline d = Deadline::after_ns(s.patience_ns);
+    const Outcome strided = lane.wait(lane.put_strided(s.local, 0, 16, s.remote, 0, 32, 16, count, how), d);
+    const Outcome batch = lane.wait(lane.put_batch(s.local, s.remote, items, count, how), d);
+    if (thread == 0) {
+      s.answers[0] = code(strided);
+      s.answers[1] = code(batch);
+    }
+  }
+};
+
+// Fills the ring of a NIC that does nothing, then makes every call that could wait. Answers: what each said.
+struct Stalled {
+  Stage s;
+  unsigned capacity;
+  STRAIT_HD void operator()(unsigned, unsigned) const {
+    Lane<Sharing::one_thread> lane(s.a);
+    unsigned n = 0;
+    Pending last{0, Posted::ok};
+    std::uint64_t refused = 0;
+    for (unsigned i = 0; i < capacity; ++i) {
+      last = lane.put_value(std::uint64_t{1}, s.remote, 0);
+      refused += last.ok() ? 0 : 1;
+    }
+    const Pending held = last;
+    How patient;
+    patient.room_ns = 2000000;
+    const auto soon = [] { return Deadline::after_ns(2000000); };
+    s.answers[n++] = refused;
+    s.answers[n++] = code(lane.put_value(std::uint64_t{1}, s.remote, 0));
+    s.answers[n++] = code(lane.put(s.local, 0, s.remote, 0, 8, patient));
+    s.answers[n++] = code(lane.get(s.local, 0, s.remote, 0, 8, patient));
+    s.answers[n++] = code(lane.put_signal(s.local, 0, s.remote, 0, 8, 0, 1, patient));
+    s.answers[n++] = code(lane.signal(s.remote, 0, 1, patient));
+    s.answers[n++] = code(lane.fetch_add(s.remote, 0, 1, s.local, 0, patient));
+    s.answers[n++] = code(lane.compare_swap(s.remote, 0, 1, 2, s.local, 0, patient));
+    s.answers[n++] = code(lane.send(s.local, 0, 8, patient));
+    s.answers[n++] = code(lane.send_imm(s.local, 0, 8, 1, patient));
+    s.answers[n++] = code(lane.put_each(s.local, 0, s.remote, 0, 8, patient));
+    s.answers[n++] = code(lane.put_strided(s.local, 0, 8, s.remote, 0, 8, 8, 4, patient));
+    s.answers[n++] = code(lane.wait(held, soon()));
+    s.answers[n++] = code(lane.flush(soon()));
+    s.answers[n++] = code(lane.wait_counter(0, 1, soon()));
+    s.answers[n++] = code(lane.wait_signal(s.signal, 1, soon()).waited);
+    s.answers[n++] = code(lane.wait_receive(soon()).waited);
+    lane.progress();
+    lane.ring();
+  }
+  static constexpr unsigned kPosts = 11, kWaits = 5;
+};
+
+// A wait that only the host's abort word ends.
+struct Endless {
+  Stage s;
+  STRAIT_HD void operator()(unsigned, unsigned) const {
+    Lane<Sharing::one_thread> lane(s.a);
+    const Pending p = lane.put_value(std::uint64_t{1}, s.remote, 0);
+    const Deadline never = Deadline::after_ns(~std::uint64_t{0});
+    s.answers[0] = code(lane.wait(p, never));
+    s.answers[1] = code(lane.wait_signal(s.signal, 1, never).waited);
+    s.answers[2] = code(lane.wait_counter(0, 1, never));
+    s.answers[3] = code(lane.wait_receive(never).waited);
+    s.answers[4] = code(lane.flush(never));
+  }
+};
+
+// A wrong key in the middle. Answers: before it, itself, behind it, counter 1, counter 2.
+struct Failing {
+  Stage s;
+  STRAIT_HD void operator()(unsigned, unsigned) const {
+    Lane<Sharing::one_thread> lane(s.a);
+    const Deadline d = Deadline::after_ns(s.patience_ns);
+    How first, second;
+    first.counter = 1;
+    second.counter = 2;
+    const Pending fine = lane.put_value(std::uint64_t{1}, s.remote, 0, first);
+    const Pending wrong = lane.put_value(std::uint64_t{2}, s.wrong, 0, first);
+    const Pending behind = lane.put_value(std::uint64_t{3}, s.remote, 8, second);
+    const Outcome last = lane.wait(behind, d);
+    s.answers[0] = code(lane.wait(fine, d));
+    s.answers[1] = code(lane.wait(wrong, d));
+    s.answers[2] = code(last);
+    s.answers[3] = lane.counter(1).succeeded << 8 | lane.counter(1).failed;
+    s.answers[4] = lane.counter(2).succeeded << 8 | lane.counter(2).failed;
+    s.answers[5] = code(lane.wait_counter(1, 2, d));
+  }
+};
+
+// Messages from a to b: thread 0 receives, thread 1 sends (two warps, so that neither waits for the other's turn).
+struct Messages {
+  Stage s;
+  unsigned count;
+  STRAIT_HD void operator()(unsigned block, unsigned thread) const {
+    const Deadline d = Deadline::after_ns(s.patience_ns);
+    if (thread != 0) return;
+    if (block == 0) {
+      Lane<Sharing::one_thread> lane(s.b);
+      std::uint64_t bad = 0, posted = 0;
+      for (unsigned i = 0; i < 4; ++i, ++posted) bad += lane.receive(s.local, 4096 + 64 * posted, 64).ok() ? 0 : 1;
+      for (unsigned i = 0; i < count; ++i) {
+        const Received got = lane.wait_receive(d);
+        bad += got.waited == Waited::ok && got.bytes == 16 && got.has_imm && got.imm.value() == i && got.index == i ? 0
+                                                                                                                    : 1;
+        if (posted < count) bad += lane.receive(s.local, 4096 + 64 * posted++, 64).ok() ? 0 : 1;
+      }
+      s.answers[0] = bad;
+    } else {
+      Lane<Sharing::one_thread> lane(s.a);
+      std::uint64_t bad = 0;
+      for (unsigned i = 0; i < count; ++i)
+        bad += lane.wait(lane.send_imm(s.local, 16 * i, 16, i), d).waited == Waited::ok ? 0 : 1;
+      s.answers[1] = bad;
+    }
+  }
+};
+
+// Refusals: nothing of this reaches the ring.
+struct Refused {
+  Stage s;
+  STRAIT_HD void operator()(unsigned, unsigned) const {
+    unsigned n = 0;
+    Queue older = s.a;
+    older.head.abi_version += 1;
+    Lane<Sharing::one_thread> strange(older);
+    s.answers[n++] = code(strange.put_value(1, s.remote, 0));
+    Lane<Sharing::many_threads> other(s.a);
+    s.answers[n++] = code(other.put_value(1, s.remote, 0));
+    Lane<Sharing::one_thread> lane(s.a);
+    s.answers[n++] = code(lane.put(s.local, s.local.length_bytes, s.remote, 0, 1));
+    s.answers[n++] = code(lane.put(s.local, 0, s.remote, s.remote.length_bytes - 7, 8));
+    s.answers[n++] = code(lane.put(s.local, ~std::uint64_t{0}, s.remote, 0, 2));
+    s.answers[n++] = code(lane.get(s.local, 0, s.remote, 0, ~std::uint64_t{0}));
+    s.answers[n++] = code(lane.fetch_add(s.remote, 4, 1, s.local, 0));
+    s.answers[n++] = code(lane.fetch_add(s.remote, 0, 1, s.local, s.local.length_bytes - 7));
+    s.answers[n++] = code(lane.signal(s.remote, s.remote.signals, 1));
+    How odd;
+    odd.flags = 0x01;
+    s.answers[n++] = code(lane.put_value(1, s.remote, 0, odd));
+    LocalRegion stranger = s.local;
+    stranger.head.struct_size = 0;
+    s.answers[n++] = code(lane.put(stranger, 0, s.remote, 0, 8));
+    s.answers[n++] = code(lane.receive(s.local, 0, s.local.length_bytes + 1));
+  }
+  static constexpr unsigned kAnswers = 12;
+};
+
+}  // namespace bodies

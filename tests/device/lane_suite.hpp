@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// The suite of device/lane.hpp, for any machine that can run its bodies: CPU threads here, a GPU in
+// gpu/lane_gpu_test.cu. A machine has run(blocks, threads, body), shared(bytes) for memory that it and the CPU reach,
+// state(bytes) for memory that its posters reach, and store and load to fill and read the latter.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+#include "lane_bodies.hpp"
+#include "paper_nic.hpp"
+
+namespace suite {
+
+using namespace bodies;
+namespace mlx5 = strait::wire::mlx5;
+
+inline constexpr std::uint32_t kLocalKey = 0x1001, kRemoteKey = 0x2002, kSignalKey = 0x2003, kSinkKey = 0x1004;
+inline constexpr unsigned kSignals = 8, kCounters = 4;
+inline constexpr std::size_t kBytes = 1u << 20;
+
+struct Shape {
+  Sharing sharing = Sharing::one_thread;
+  unsigned log_blocks = 6;
+  std::uint64_t first = 0;  // index of the first WQE
+};
+
+// One connection between two queues on the NIC on paper.
+template <class Machine>
+class Street {
+ public:
+  explicit Street(const Shape& shape) : shape_(shape) {
+    local_ = machine_.shared(kBytes);
+    remote_ = machine_.shared(kBytes);
+    words_ = reinterpret_cast<std::uint64_t*>(machine_.shared(4096));
+    answers_ = reinterpret_cast<std::uint64_t*>(machine_.shared(65536));
+    abort_ = reinterpret_cast<std::uint32_t*>(machine_.shared(4096));
+    for (std::size_t i = 0; i < kBytes; ++i) local_[i] = static_cast<std::uint8_t>(i * 131 + i / 256);
+    open(0, 0x51);
+    open(1, 0x52);
+    ends_[0].other = &ends_[1];
+    ends_[1].other = &ends_[0];
+    nic_.allow(kLocalKey, local_, kBytes);
+    nic_.allow(kRemoteKey, remote_, kBytes);
+    nic_.allow(kSignalKey, words_, 8 * kSignals);
+    nic_.allow(kSinkKey, words_ + 256, 8);
+    nic_.serve(&ends_[0]);
+    nic_.serve(&ends_[1]);
+  }
+
+  Stage stage() const {
+    Stage s{};
+    s.a = {head_of<Queue>(), shape_.sharing, 0, states_[0]};
+    s.b = {head_of<Queue>(), shape_.sharing, 0, states_[1]};
+    s.local = {head_of<LocalRegion>(), at(local_), kBytes, kLocalKey, 0};
+    s.remote = {head_of<RemoteRegion>(), at(remote_), kBytes, at(words_), kRemoteKey, kSignalKey, kSignals, 0};
+    s.wrong = s.remote;
+    s.wrong.rkey = 0xbad;
+    s.signal = {head_of<Signal>(), words_ + 3};
+    s.answers = answers_;
+    s.patience_ns = 20'000'000'000;
+    return s;
+  }
+  template <class Body>
+  void run(unsigned blocks, unsigned threads, const Body& body) {
+    machine_.run(blocks, threads, body);
+  }
+  QueueState state(unsigned which = 0) {
+    QueueState s;
+    machine_.load(&s, states_[which], sizeof s);
+    return s;
+  }
+
+  const Shape shape_;
+  Machine machine_;
+  std::uint8_t *local_, *remote_;
+  std::uint64_t *words_, *answers_;
+  std::uint32_t* abort_;
+  paper::End ends_[2];
+  QueueState* states_[2] = {};
+  paper::Nic nic_;  // goes first
+
+ private:
+  static std::uint64_t at(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
+
+  void open(unsigned which, std::uint32_t qpn) {
+    const std::size_t blocks = std::size_t{1} << shape_.log_blocks;
+    constexpr unsigned log_receives = 3;
+    paper::End& end = ends_[which];
+    end.blocks = end.send_entries = static_cast<std::uint32_t>(blocks);
+    end.receives = end.receive_entries = 1u << log_receives;
+    end.send = machine_.shared(blocks * 64);
+    end.receive = machine_.shared(4096);
+    end.sends_done = machine_.shared(blocks * 64);
+    end.receives_done = machine_.shared(4096);
+    end.record = reinterpret_cast<std::uint32_t*>(machine_.shared(4096));
+    end.qpn = qpn;
+    end.next = shape_.first;
+    end.record[1] = __builtin_bswap32(static_cast<std::uint32_t>(shape_.first & 0xffff));
+    for (std::size_t i = 0; i < blocks; ++i) end.sends_done[64 * i + 63] = 0xf0;
+    for (std::size_t i = 0; i < end.receive_entries; ++i) end.receives_done[64 * i + 63] = 0xf0;
+
+    QueueMemory m;
+    m.sharing = shape_.sharing;
+    m.send.blocks = end.send;
+    m.send.log_blocks = shape_.log_blocks;
+    m.send.qpn = qpn;
+    m.send.record = reinterpret_cast<mlx5::QueueRecord*>(end.record);
+    m.send.doorbell = end.record + 16;
+    m.send.marks = static_cast<std::uint64_t*>(machine_.state(blocks * 8));
+    m.send.first_index = shape_.first;
+    m.sends.entries = end.sends_done;
+    m.sends.log_entries = shape_.log_blocks;
+    m.receive.entries = end.receive;
+    m.receive.log_entries = log_receives;
+    m.receive.record = m.send.record;
+    m.receive.marks = static_cast<std::uint64_t*>(machine_.state(end.receives * 8));
+    m.receives.entries = end.receives_done;
+    m.receives.log_entries = log_receives;
+    m.counters = kCounters;
+    m.counter_words = static_cast<CounterWords*>(machine_.state(sizeof(CounterWords) * kCounters));
+    m.counter_of = static_cast<std::uint32_t*>(machine_.state(blocks * 4));
+    m.abort = abort_;
+    m.sink_address = at(words_ + 256);
+    m.sink_lkey = kSinkKey;
+    QueueState prepared;
+    ASSERT_TRUE(open_queue(prepared, m));
+    states_[which] = static_cast<QueueState*>(machine_.state(sizeof(QueueState)));
+    machine_.store(states_[which], &prepared, sizeof prepared);
+  }
+};
+
+template <class Machine>
+class LaneOn : public testing::Test {};
+TYPED_TEST_SUITE_P(LaneOn);
+
+TYPED_TEST_P(LaneOn, EveryOperationOnce) {
+  // 16 bits on the wire: the index wraps in the middle of it.
+  Street<TypeParam> street({Sharing::one_thread, 3, 65530});
+  std::memset(street.remote_, 0x5a, kBytes);
+  std::memset(street.remote_ + 512, 0, 8);
+  Everything body{street.stage()};
+  street.run(1, 1, body);
+  for (unsigned i = 0; i + 1 < Everything::kAnswers; ++i) EXPECT_EQ(street.answers_[i], 0u) << i;
+  EXPECT_EQ(street.answers_[15], 5u);
+  EXPECT_EQ(std::memcmp(street.remote_, street.local_, 256), 0);
+  EXPECT_EQ(std::memcmp(street.local_ + 1024, street.remote_ + 64, 128), 0);
+  const std::uint8_t values[] = {0x11, 0x5a, 0x33, 0x22, 0x77, 0x66, 0x55, 0x44, 0x5a, 0x5a,
+                                 0x5a, 0x5a, 0xff, 0xee, 0xdd, 0xcc, 0xbb, 0xaa, 0x99, 0x88};
+  EXPECT_EQ(std::memcmp(street.remote_ + 300, values, sizeof values), 0);
+  const std::uint64_t olds[] = {0, 5, 11, 77};
+  EXPECT_EQ(std::memcmp(street.local_ + 2048, olds, sizeof olds), 0);
+  EXPECT_EQ(std::memcmp(street.remote_ + 600, street.local_, 40), 0);
+  EXPECT_EQ(street.remote_[640], 0x5a);
+  const QueueState state = street.state();
+  EXPECT_EQ(state.send.slots.reserved, state.send.slots.completed);
+  EXPECT_EQ(state.send.slots.reserved, 65530u + 15u);
+  EXPECT_EQ(state.failure, 0u);
+}
+
+TYPED_TEST_P(LaneOn, AFenceIsForTheNextOperationOnly) {
+  Street<TypeParam> street({Sharing::one_thread, 6, 0});
+  Everything body{street.stage()};
+  street.run(1, 1, body);
+  std::vector<unsigned> fenced;
+  for (unsigned i = 0; i < 15; ++i)
+    if ((paper::decode(street.ends_[0].send, 64, i).flags & 0xe0) != 0) fenced.push_back(i);
+  EXPECT_EQ(fenced, std::vector<unsigned>{8});
+}
+
+template <class Machine, Sharing S, class G>
+void each_member_puts_its_own(unsigned blocks, unsigned threads, unsigned log_blocks) {
+  Street<Machine> street({S, log_blocks, 65000});
+  const unsigned rounds = 10;
+  EachMember<S, G> body{street.stage(), rounds};
+  street.run(blocks, threads, body);
+  for (unsigned i = 0; i < blocks * threads; ++i) ASSERT_EQ(street.answers_[i], 0u) << i;
+  const auto* const words = reinterpret_cast<const std::uint64_t*>(street.remote_);
+  for (unsigned i = 0; i < blocks * threads * rounds; ++i) ASSERT_EQ(words[i], i + 1) << i;
+  const QueueState state = street.state();
+  EXPECT_EQ(state.send.slots.rung, state.send.slots.reserved);
+  EXPECT_EQ(state.send.slots.reserved, 65000u + blocks * threads * rounds);
+}
+TYPED_TEST_P(LaneOn, AWarpOwnsAQueue) {
+  each_member_puts_its_own<TypeParam, Sharing::one_thread, Warp>(1, 32, 6);
+}
+TYPED_TEST_P(LaneOn, ABlockOwnsAQueue) {
+  each_member_puts_its_own<TypeParam, Sharing::one_thread, Block>(1, 64, 6);
+}
+TYPED_TEST_P(LaneOn, WarpsOfABlockShareAQueue) {
+  each_member_puts_its_own<TypeParam, Sharing::one_block, Warp>(1, 96, 6);
+}
+TYPED_TEST_P(LaneOn, WarpsOfAGridShareAQueue) {
+  each_member_puts_its_own<TypeParam, Sharing::many_threads, Warp>(3, 64, 7);
+}
+
+template <class Machine, Sharing S>
+void crowd_on_one_queue(unsigned blocks, unsigned threads) {
+  Street<Machine> street({S, 5, 65500});
+  const unsigned rounds = 24;
+  Crowd<S> body{street.stage(), rounds};
+  street.run(blocks, threads, body);
+  for (unsigned i = 0; i < blocks * threads; ++i) ASSERT_EQ(street.answers_[i], 0u) << i;
+  const auto* const words = reinterpret_cast<const std::uint64_t*>(street.remote_);
+  for (unsigned i = 0; i < blocks * threads * rounds; ++i) ASSERT_EQ(words[i], i + 1) << i;
+  const QueueState state = street.state();
+  EXPECT_EQ(state.send.slots.rung, state.send.slots.reserved);
+}
+TYPED_TEST_P(LaneOn, ThreadsOfABlockForThemselves) {
+  crowd_on_one_queue<TypeParam, Sharing::one_block>(1, 32);
+}
+TYPED_TEST_P(LaneOn, ThreadsOfAGridForThemselves) {
+  crowd_on_one_queue<TypeParam, Sharing::many_threads>(4, 16);
+}
+
+TYPED_TEST_P(LaneOn, ListsLongerThanTheRing) {
+  Street<TypeParam> street({Sharing::one_thread, 6, 0});
+  constexpr unsigned count = 200;
+  using Item = Lane<Sharing::one_thread, Warp>::Item;
+  auto* const items = reinterpret_cast<Item*>(street.machine_.shared(count * sizeof(Item)));
+  for (std::uint64_t i = 0; i < count; ++i) items[i] = {64 * i, 65536 + 8 * (count - i), 8};
+  Lists body{street.stage(), count, items};
+  street.run(1, 32, body);
+  EXPECT_EQ(street.answers_[0], 0u);
+  EXPECT_EQ(street.answers_[1], 0u);
+  for (unsigned i = 0; i < count; ++i) {
+    ASSERT_EQ(std::memcmp(street.remote_ + 32 * i, street.local_ + 16 * i, 16), 0) << i;
+    ASSERT_EQ(std::memcmp(street.remote_ + 65536 + 8 * (count - i), street.local_ + 64 * i, 8), 0) << i;
+  }
+}
+
+TYPED_TEST_P(LaneOn, AStalledNicHangsNobody) {
+  Street<TypeParam> street({Sharing::one_thread, 4, 0});
+  street.nic_.stall(true);
+  Stalled body{street.stage(), 16};
+  const auto begin = std::chrono::steady_clock::now();
+  street.run(1, 1, body);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_EQ(street.answers_[0], 0u) << "the ring takes what it has room for";
+  for (unsigned i = 1; i <= Stalled::kPosts; ++i)
+    EXPECT_EQ(street.answers_[i], static_cast<std::uint64_t>(Posted::full)) << i;
+  for (unsigned i = 1 + Stalled::kPosts; i < 1 + Stalled::kPosts + Stalled::kWaits; ++i)
+    EXPECT_EQ(street.answers_[i], code(Waited::timeout)) << i;
+  EXPECT_EQ(street.state().send.slots.reserved, 16u);
+  street.nic_.stall(false);
+}
+
+TYPED_TEST_P(LaneOn, TheHostEndsEveryWait) {
+  Street<TypeParam> street({Sharing::one_thread, 4, 0});
+  street.nic_.stall(true);
+  Endless body{street.stage()};
+  std::thread host([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    __atomic_store_n(street.abort_, 1u, __ATOMIC_RELEASE);
+  });
+  street.run(1, 1, body);
+  host.join();
+  for (unsigned i = 0; i < 5; ++i) EXPECT_EQ(street.answers_[i], code(Waited::aborted)) << i;
+  street.nic_.stall(false);
+}
+
+TYPED_TEST_P(LaneOn, AFailureNamesItsCause) {
+  Street<TypeParam> street({Sharing::one_thread, 5, 0});
+  Failing body{street.stage()};
+  street.run(1, 1, body);
+  EXPECT_EQ(street.answers_[0], code(Waited::ok));
+  EXPECT_EQ(street.answers_[1], code(Waited::error) | 0x13u << 8 | 0x13u << 16);
+  EXPECT_EQ(street.answers_[2], code(Waited::error) | 0x05u << 8 | 0x13u << 16);
+  EXPECT_EQ(street.answers_[3], 1u << 8 | 1u);
+  EXPECT_EQ(street.answers_[4], 1u);
+  EXPECT_EQ(street.answers_[5], code(Waited::error));
+  const Failure failure = unpack(street.state().failure);
+  EXPECT_EQ(failure.index, 1u);
+  EXPECT_EQ(failure.syndrome, mlx5::Syndrome::remote_access);
+  EXPECT_EQ(failure.vendor_syndrome, 0x88);
+}
+
+TYPED_TEST_P(LaneOn, MessagesFindTheirReceives) {
+  Street<TypeParam> street({Sharing::one_thread, 5, 0});
+  constexpr unsigned count = 40;
+  Messages body{street.stage(), count};
+  street.run(2, 1, body);
+  EXPECT_EQ(street.answers_[0], 0u);
+  EXPECT_EQ(street.answers_[1], 0u);
+  for (unsigned i = 0; i < count; ++i)
+    ASSERT_EQ(std::memcmp(street.local_ + 4096 + 64 * i, street.local_ + 16 * i, 16), 0) << i;
+}
+
+TYPED_TEST_P(LaneOn, WhatIsWrongIsRefusedAndLeavesNothing) {
+  Street<TypeParam> street({Sharing::one_thread, 5, 0});
+  Refused body{street.stage()};
+  street.run(1, 1, body);
+  for (unsigned i = 0; i < Refused::kAnswers; ++i)
+    EXPECT_EQ(street.answers_[i], static_cast<std::uint64_t>(Posted::invalid)) << i;
+  EXPECT_EQ(street.state().send.slots.reserved, 0u);
+  EXPECT_EQ(street.ends_[0].record[1], 0u);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(LaneOn, EveryOperationOnce, AFenceIsForTheNextOperationOnly, AWarpOwnsAQueue,
+                            ABlockOwnsAQueue, WarpsOfABlockShareAQueue, WarpsOfAGridShareAQueue,
+                            ThreadsOfABlockForThemselves, ThreadsOfAGridForThemselves, ListsLongerThanTheRing,
+                            AStalledNicHangsNobody, TheHostEndsEveryWait, AFailureNamesItsCause,
+                            MessagesFindTheirReceives, WhatIsWrongIsRefusedAndLeavesNothing);
+
+}  // namespace suite
