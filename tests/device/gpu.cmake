@@ -16,7 +16,7 @@ set(hip ${STRAIT_HIPCC} --offload-arch=gfx90a ${flags} -include hip/hip_runtime.
 set(cuda ${STRAIT_CLANG} -x cuda --cuda-device-only --cuda-gpu-arch=sm_90 --cuda-path=${CMAKE_CURRENT_BINARY_DIR}
   -nocudainc -nocudalib ${flags} -include cuda_words.hpp)
 file(GLOB headers ${PROJECT_SOURCE_DIR}/include/strait/wire/*.hpp ${PROJECT_SOURCE_DIR}/include/strait/device/*.hpp)
-foreach(name every_header wqe_from_piece byte_stores)
+foreach(name every_header every_lane wqe_from_piece byte_stores)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/${name}.cu)
   add_custom_command(
     OUTPUT ${name}.hip.o ${name}.gcn

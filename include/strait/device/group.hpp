@@ -88,9 +88,8 @@ struct Block {
     return nx * ny * nz;
   }
   STRAIT_HD_INLINE void sync() const { asm volatile("bar.sync 0;" ::: "memory"); }
-#if defined(__CUDACC__)
   template <class T>
-  __device__ __forceinline__ T share(T value) const {
+  __device__ T share(T value) const {
     __shared__ Words<T> box;
     sync();  // the box may still be read by a slower member of the share before this one
     if (rank() == 0) box = to_words(value);
@@ -98,7 +97,6 @@ struct Block {
     from_words(box, value);
     return value;
   }
-#endif
 };
 
 #elif defined(STRAIT_TARGET_AMD)
@@ -106,7 +104,7 @@ struct Block {
 // All lanes of a wavefront, converged: 64 on the CDNA GPUs this is compiled for.
 struct Warp {
   STRAIT_HD_INLINE unsigned rank() const { return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u)); }
-  STRAIT_HD_INLINE unsigned size() const { return __builtin_amdgcn_wavefrontsize(); }
+  STRAIT_HD_INLINE unsigned size() const { return __AMDGCN_WAVEFRONT_SIZE; }
   STRAIT_HD_INLINE void sync() const {
     __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
     __builtin_amdgcn_wave_barrier();
