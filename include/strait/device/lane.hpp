@@ -118,10 +118,9 @@ class Lane {
       (void)write_rdma(at, wire::mlx5::Opcode::rdma_write, static_cast<Flags>(flags & ~kSignaled),
                        {to.address + to_offset, to.rkey}, from.address + from_offset, static_cast<std::uint32_t>(bytes),
                        from.lkey);
-      commit_one(at, kNoCounter);
-      const std::uint64_t low = write_add(at + 1, static_cast<Flags>(flags & ~kFenced), word, add);
-      commit_one(at + 1, how.counter);
-      return low;
+      name_counter(at, kNoCounter);
+      name_counter(at + 1, how.counter);
+      return write_add(at + 1, static_cast<Flags>(flags & ~kFenced), word, add);
     });
   }
 
@@ -369,9 +368,16 @@ class Lane {
     store_data(block + 48, state_->sink_address, 8, state_->sink_lkey);
     return low;
   }
-  STRAIT_HD_INLINE void commit_one(std::uint64_t at, std::uint32_t counter) {
-    if (state_->counter_of != nullptr) state_->counter_of[at & (send().slots.capacity - 1)] = counter + 1;
-    commit<S>(send().slots, at, 1);
+  // Which counter the WQE at `at` counts on. Before it is committed: then it may be done at any time.
+  STRAIT_HD_INLINE void name_counter(std::uint64_t at, std::uint32_t counter) {
+    std::uint32_t* const counter_of = counters_of();
+    if (counter_of != nullptr) counter_of[at & (send().slots.capacity - 1)] = counter + 1;
+  }
+  STRAIT_HD_INLINE std::uint32_t* counters_of() const {
+    if constexpr (S == Sharing::one_thread)
+      return own_.counter_of;
+    else
+      return state_->counter_of;
   }
 
   // Reserves blocks: at once, or within how.room_ns.
@@ -393,7 +399,7 @@ class Lane {
     return static_cast<Flags>(how.flags | (how.silent ? kNoFlags : kSignaled) | (fenced ? kFenced : kNoFlags));
   }
 
-  // `write` fills and commits `blocks` WQEs of one block each, and gives the last one's control word.
+  // `write` fills `blocks` WQEs of one block each, and gives the last one's control word.
   template <class Write>
   STRAIT_HD_INLINE Pending many(std::uint32_t blocks, const How& how, Write&& write) {
     if (!usable_ || (how.flags & ~kKnownFlags) != 0) return {0, Posted::invalid};
@@ -406,6 +412,7 @@ class Lane {
       if (pending.ok()) {
         pending.start = first + blocks - 1;
         const std::uint64_t low = write(first, flags);
+        commit<S>(send().slots, first, blocks);
         posted(pending.start, low, how);
       }
     }
@@ -414,9 +421,8 @@ class Lane {
   template <class Write>
   STRAIT_HD_INLINE Pending one(const How& how, Write&& write) {
     return many(1, how, [&](std::uint64_t at, Flags flags) {
-      const std::uint64_t low = write(at, flags);
-      commit_one(at, how.counter);
-      return low;
+      name_counter(at, how.counter);
+      return write(at, flags);
     });
   }
   // The leader's end of a post: `last` is the newest WQE, `low` its control word.
@@ -444,16 +450,11 @@ class Lane {
     const std::uint64_t at = taken.start + rank;
     // Wrong arguments of one member must not leave a hole in the ring.
     const std::uint64_t low = fine ? write(at, flags) : open(at, wire::mlx5::Opcode::nop, flags, wire::be32{0}, 1);
-    if constexpr (S == Sharing::one_thread) {
-      send().slots.marks[at & (send().slots.capacity - 1)] = at + 1;
-      if (state_->counter_of != nullptr) state_->counter_of[at & (send().slots.capacity - 1)] = how.counter + 1;
-    } else {
-      commit_one(at, how.counter);
-    }
+    name_counter(at, how.counter);
     group_.sync();  // every member's stores come before the leader's doorbell
     const std::uint64_t last = taken.start + size - 1;
     if (rank == 0) {
-      if constexpr (S == Sharing::one_thread) send().slots.ready = last + 1;
+      commit<S>(send().slots, taken.start, size);  // one mark for all
       // A doorbell's index and queue count; of its WQE the leader knows everything but the length, which nobody reads.
       posted(last, control_of(last, low), how);
     }
@@ -539,7 +540,8 @@ class Lane {
       how.room_ns = deadline.at_ns > now ? deadline.at_ns - now : 1;
       if (take(1, how, at) != Posted::ok) return {Waited::timeout, {}, {}, 0, 0};
       const std::uint64_t low = open(at, wire::mlx5::Opcode::nop, kSignaled, wire::be32{0}, 1);
-      commit_one(at, kNoCounter);
+      name_counter(at, kNoCounter);
+      commit<S>(send().slots, at, 1);
       posted(at, low, how);
     }
     ring_doorbell<S>(send());

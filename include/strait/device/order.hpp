@@ -127,6 +127,19 @@ STRAIT_HD_INLINE bool compare_exchange(std::uint64_t* p, std::uint64_t& expected
   expected = old;
   return done;
 }
+// Looks at marks that other posters leave, several under way at once; one fence behind those that count.
+inline constexpr unsigned kMarkWindow = 8;
+template <Scope C>
+STRAIT_HD_INLINE std::uint64_t load_mark(const std::uint64_t* p) {
+  return load_relaxed<C>(p);
+}
+template <Scope C>
+STRAIT_HD_INLINE void order_mark_reads() {
+  if constexpr (C == Scope::block)
+    asm volatile("fence.acq_rel.cta;" ::: "memory");
+  else
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
 #undef STRAIT_BY_SCOPE
 
 // One store for a whole 16-byte segment; byte stores across PCIe would cost a transaction each.
@@ -202,6 +215,19 @@ STRAIT_HD_INLINE std::uint64_t fetch_add(std::uint64_t* p, std::uint64_t v) {
 template <Scope C>
 STRAIT_HD_INLINE bool compare_exchange(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
   return __hip_atomic_compare_exchange_strong(p, &expected, desired, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE, kHipScope<C>);
+}
+// Looks at marks that other posters leave, several under way at once; one fence behind those that count.
+inline constexpr unsigned kMarkWindow = 8;
+template <Scope C>
+STRAIT_HD_INLINE std::uint64_t load_mark(const std::uint64_t* p) {
+  return load_relaxed<C>(p);
+}
+template <Scope C>
+STRAIT_HD_INLINE void order_mark_reads() {
+  if constexpr (C == Scope::block)
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+  else
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
 }
 
 // One store for a whole 16-byte segment; byte stores across PCIe would cost a transaction each.
@@ -290,6 +316,14 @@ template <Scope>
 STRAIT_HD_INLINE bool compare_exchange(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
   return __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
+// Marks of other posters, one at a time: a look costs little here.
+inline constexpr unsigned kMarkWindow = 1;
+template <Scope C>
+STRAIT_HD_INLINE std::uint64_t load_mark(const std::uint64_t* p) {
+  return load_acquire<C>(p);
+}
+template <Scope>
+STRAIT_HD_INLINE void order_mark_reads() {}
 STRAIT_HD_INLINE void store_segment(void* at, std::uint64_t low, std::uint64_t high) {
   __builtin_memcpy(at, &low, 8);
   __builtin_memcpy(static_cast<std::uint8_t*>(at) + 8, &high, 8);

@@ -60,7 +60,8 @@ struct CounterWords {
   std::uint64_t failed;
 };
 
-// Shared by everybody who posts to one queue, in memory that all of them reach. Only the first line and the ring
+// Shared by everybody who posts to one queue, in memory that all of them reach. Lanes alone post to it: they count on
+// every WQE being one block. Only the first line and the ring
 // structs' constants stay as they are; the rest is written by posters and reapers.
 struct QueueState {
   HandleHead head;
@@ -107,7 +108,7 @@ struct QueueMemory {
 // The completion rings must be large enough for everything their queues hold, so that they cannot overrun: they are
 // read without telling the NIC how far.
 [[nodiscard]] STRAIT_HD inline bool open_queue(QueueState& state, const QueueMemory& m) {
-  if (m.send.marks == nullptr) return false;
+  if (m.sharing != Sharing::one_thread && m.send.marks == nullptr) return false;
   if (m.counters != 0 && (m.counter_words == nullptr || m.counter_of == nullptr)) return false;
   if (m.sends.log_entries < m.send.log_blocks) return false;
   state = QueueState{};

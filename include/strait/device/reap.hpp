@@ -14,6 +14,7 @@ struct OwnedQueue {
   SendRing send;
   CompletionRing sends;
   std::uint64_t failure;
+  std::uint32_t* counter_of;
 };
 
 // Field by field: a copy of the structs would take their padding along, in registers.
@@ -26,7 +27,6 @@ STRAIT_HD_INLINE void take_over(const QueueState& state, OwnedQueue& own) {
   own.send.last_control = state.send.last_control;
   own.send.reach = state.send.reach;
   own.send.slots.capacity = slots.capacity;
-  own.send.slots.marks = slots.marks;
   own.send.slots.reserved = slots.reserved;
   own.send.slots.ready = slots.ready;
   own.send.slots.rung = slots.rung;
@@ -36,6 +36,7 @@ STRAIT_HD_INLINE void take_over(const QueueState& state, OwnedQueue& own) {
   own.sends.log_entry_bytes = state.sends.log_entry_bytes;
   own.sends.consumed = state.sends.consumed;
   own.failure = state.failure;
+  own.counter_of = state.counter_of;
 }
 STRAIT_HD_INLINE void hand_back(const OwnedQueue& own, QueueState& state) {
   Slots& slots = state.send.slots;
@@ -78,20 +79,20 @@ STRAIT_HD inline unsigned take_completions(const QueueState& state, SendRing& se
     if (entry.cqe == nullptr) break;
     ++sends.consumed;
     const std::uint64_t completed = completed_of<S>(send.slots);
-    const Finished finished = find_finished<S>(send, completed, entry.wqe_counter);
+    const std::uint64_t start = widen(completed, entry.wqe_counter);
     const bool failed = !entry.is_plain_success();
     if (failed && failure == 0) {
       Completion completion{};
       (void)read_cqe(*entry.cqe, entry.op_own, completion);
-      const std::uint64_t packed = pack({finished.start, completion.syndrome, completion.vendor_syndrome});
+      const std::uint64_t packed = pack({start, completion.syndrome, completion.vendor_syndrome});
       if constexpr (S == Sharing::one_thread)
         failure = packed;
       else
         store_release<kScope<S>>(&failure, packed);
     }
-    if (!finished.known) continue;  // stale or not ours: says nothing about what is in flight
-    count_ended<S>(state, send, completed, finished.end, failed);
-    raise_completed<S>(send.slots, finished.end);  // last: who sees it done sees failure and counters too
+    if (start >= rung_of<S>(send.slots)) continue;  // nothing in flight has this number
+    count_ended<S>(state, send, completed, start + 1, failed);
+    raise_completed<S>(send.slots, start + 1);  // last: who sees it done sees failure and counters too
   }
   return taken;
 }

@@ -95,7 +95,7 @@ STRAIT_HD inline void publish_receives(ReceiveRing& ring) {
     ring.slots.rung = ring.slots.ready;
     show_to_device(ring, ring.slots.ready);
   } else {
-    show_ready<S>(ring.slots, [&ring](std::uint64_t ready, std::uint64_t) { show_to_device(ring, ready); });
+    show_ready<S>(ring.slots, [&ring](std::uint64_t ready) { show_to_device(ring, ready); });
   }
 }
 

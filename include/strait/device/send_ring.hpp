@@ -36,10 +36,8 @@ struct SendRingMemory {
   std::uint32_t qpn = 0;
   wire::mlx5::QueueRecord* record = nullptr;
   void* doorbell = nullptr;
-  // 1 << log_blocks zeroed words. Needed where threads share; to one thread they save reading the ring when a WQE is
-  // done, which counts where the ring is far away.
-  std::uint64_t* marks = nullptr;
-  std::uint64_t first_index = 0;  // low 16 bits as the device has them: 0 after a reset
+  std::uint64_t* marks = nullptr;  // 1 << log_blocks zeroed words; needed where threads share
+  std::uint64_t first_index = 0;   // low 16 bits as the device has them: 0 after a reset
   Reach reach = Reach::system;
 };
 
@@ -86,8 +84,9 @@ STRAIT_HD_INLINE void show_to_device(SendRing& ring, std::uint64_t next, std::ui
   order_after_doorbell();
 }
 
-// Shows the device everything that is ready: one record and one doorbell for any number of posts before it. The
-// doorbell carries the first 8 bytes of the newest control segment. Nothing new: nothing happens.
+// Shows the device everything that is ready: one record and one doorbell for any number of posts before it. Nothing
+// new: nothing happens. Of the two things a doorbell may say, one owner says what libmlx5 does, the beginning of the
+// newest WQE; where threads share, it is the index of the next one, which nobody has to look up in the ring.
 template <Sharing S>
 STRAIT_HD_INLINE void ring_doorbell(SendRing& ring) {
   if constexpr (S == Sharing::one_thread) {
@@ -96,10 +95,9 @@ STRAIT_HD_INLINE void ring_doorbell(SendRing& ring) {
     ring.slots.rung = ready;
     show_to_device(ring, ready, ring.last_control);
   } else {
-    show_ready<S>(ring.slots, [&ring](std::uint64_t ready, std::uint64_t last) {
-      // Not yet rung, so not yet executed, so the slot still holds this WQE. Its poster's mark was acquired.
-      const auto* const control = reinterpret_cast<const std::uint64_t*>(block_at(ring, last));
-      show_to_device(ring, ready, load_relaxed<kScope<S>>(control));
+    show_ready<S>(ring.slots, [&ring](std::uint64_t ready) {
+      const std::uint32_t index = wire::mlx5::control_word0(0, ready, wire::mlx5::Opcode::nop);
+      show_to_device(ring, ready, wire::be64{static_cast<std::uint64_t>(index) << 32 | ring.qpn_shifted}.raw());
     });
   }
 }
@@ -110,11 +108,11 @@ struct Finished {
   bool known;           // false: no WQE in flight starts there; the completion is stale or not ours
 };
 
-// Which WQE in flight a counter means, with `completed` as it was before the counter was read. A thread that looks at a
+// complete_up_to() with `completed` as it was before the counter was read. A thread that looks at a
 // collapsed CQE must read in that order: stopped between the two the other way round, it would take a counter from many
 // laps ago for a new one. Read this way a late look finds either the right WQE or one whose mark is gone.
 template <Sharing S>
-STRAIT_HD_INLINE Finished find_finished(const SendRing& ring, std::uint64_t completed, std::uint16_t wqe_counter) {
+STRAIT_HD inline Finished complete_since(SendRing& ring, std::uint64_t completed, std::uint16_t wqe_counter) {
   const std::uint64_t start = widen(completed, wqe_counter);
   const std::uint64_t rung = rung_of<S>(ring.slots);
   Finished out{start, start, false};
@@ -122,26 +120,15 @@ STRAIT_HD_INLINE Finished find_finished(const SendRing& ring, std::uint64_t comp
   constexpr std::uint64_t longest = wire::mlx5::blocks_of(wire::mlx5::kMaxSegments);
   const std::uint64_t most = ring.slots.capacity < longest ? ring.slots.capacity : longest;
   if constexpr (S == Sharing::one_thread) {
-    if (ring.slots.marks != nullptr) {
-      out.end = ring.slots.marks[start & (ring.slots.capacity - 1)];
-    } else {
-      const auto* control = reinterpret_cast<const wire::mlx5::CtrlSeg*>(block_at(ring, start));
-      if (control->index() != wqe_counter) return out;
-      const std::uint32_t blocks = wire::mlx5::blocks_of(control->ds());
-      out.end = start + (blocks == 0 ? 1 : blocks);
-    }
+    const auto* control = reinterpret_cast<const wire::mlx5::CtrlSeg*>(block_at(ring, start));
+    if (control->index() != wqe_counter) return out;
+    const std::uint32_t blocks = wire::mlx5::blocks_of(control->ds());
+    out.end = start + (blocks == 0 ? 1 : blocks);
   } else {
     // The ring itself may be rewritten by a poster if another thread has completed this WQE meanwhile; its mark tells.
     out.end = load_acquire<kScope<S>>(&ring.slots.marks[start & (ring.slots.capacity - 1)]);
   }
   out.known = out.end > start && out.end - start <= most && out.end <= rung;
-  return out;
-}
-
-// find_finished(), and everything up to the end of that WQE is free.
-template <Sharing S>
-STRAIT_HD inline Finished complete_since(SendRing& ring, std::uint64_t completed, std::uint16_t wqe_counter) {
-  const Finished out = find_finished<S>(ring, completed, wqe_counter);
   if (out.known) raise_completed<S>(ring.slots, out.end);
   return out;
 }

@@ -23,7 +23,7 @@ namespace strait::device {
 // Counters written by different parties lie on different cache lines.
 struct Slots {
   std::uint64_t capacity;  // in slots, a power of two
-  std::uint64_t* marks;    // `capacity` words, zeroed at the start; may be null for one_thread
+  std::uint64_t* marks;    // `capacity` words, zeroed at the start; where threads share
   alignas(64) std::uint64_t reserved;
   alignas(64) std::uint64_t ready;
   std::uint64_t rung;
@@ -68,41 +68,46 @@ STRAIT_HD_INLINE bool reserve(Slots& s, std::uint64_t count, std::uint64_t& firs
 // The entry [first, first + count) is written.
 template <Sharing S>
 STRAIT_HD_INLINE void commit(Slots& s, std::uint64_t first, std::uint64_t count) {
-  if constexpr (S == Sharing::one_thread) {
+  if constexpr (S == Sharing::one_thread)
     s.ready = first + count;
-    if (s.marks != nullptr) s.marks[first & (s.capacity - 1)] = first + count;
-  } else
+  else
     store_release<kScope<S>>(&s.marks[first & (s.capacity - 1)], first + count);
 }
 
 // Shared: moves `ready` over everything that is marked. Only the thread that holds the requests may call it.
-// `last` becomes the first slot of the newest ready entry if there is a new one.
 template <Sharing S>
-STRAIT_HD inline std::uint64_t collect_marks(Slots& s, std::uint64_t& last) {
+STRAIT_HD inline std::uint64_t collect_marks(Slots& s) {
   std::uint64_t ready = load_relaxed<kScope<S>>(&s.ready);
+  const std::uint64_t before = ready;
+  bool more = true;
   // At most one lap: an entry beyond it cannot be reserved before one of these is rung and completed.
-  for (std::uint64_t i = 0; i < s.capacity; ++i) {
-    const std::uint64_t end = load_acquire<kScope<S>>(&s.marks[ready & (s.capacity - 1)]);
-    if (end <= ready) break;  // a mark of an earlier lap ends at or before this slot
-    last = ready;
-    ready = end;
+  for (std::uint64_t looked = 0; more && looked < s.capacity; looked += kMarkWindow) {
+    // Several at once: where memory is far away the looks are under way together.
+    std::uint64_t marks[kMarkWindow];
+    const std::uint64_t base = ready;
+    for (unsigned i = 0; i < kMarkWindow; ++i) marks[i] = load_mark<kScope<S>>(&s.marks[(base + i) & (s.capacity - 1)]);
+    for (unsigned i = 0; i < kMarkWindow; ++i) {
+      if (!more || ready != base + i) continue;  // inside an entry, or beyond the window
+      more = marks[i] > ready;                   // a mark of an earlier lap ends at or before this slot
+      if (more) ready = marks[i];
+    }
   }
+  if (ready != before) order_mark_reads<kScope<S>>();
   store_relaxed<kScope<S>>(&s.ready, ready);
   return ready;
 }
 
-// Shared: runs `show(ready, last)` for everything that is ready, now by us or presently by the thread that is at
+// Shared: runs `show(ready)` for everything that is ready, now by us or presently by the thread that is at
 // it already. Another round happens only if another thread asked while we were showing.
 template <Sharing S, class Show>
 STRAIT_HD_INLINE void show_ready(Slots& s, Show&& show) {
   if (fetch_add<kScope<S>>(&s.requests, 1) != 0) return;
   std::uint64_t seen = 1;
   do {
-    std::uint64_t last = 0;
-    const std::uint64_t ready = collect_marks<S>(s, last);
+    const std::uint64_t ready = collect_marks<S>(s);
     if (ready != load_relaxed<kScope<S>>(&s.rung)) {
       store_release<kScope<S>>(&s.rung, ready);  // before showing: the completion may be reaped before show() returns
-      show(ready, last);
+      show(ready);
     }
     // Fails if somebody asked meanwhile, and then `seen` counts them in. Acquire: their marks are visible to us.
   } while (!compare_exchange<kScope<S>>(&s.requests, seen, 0));
