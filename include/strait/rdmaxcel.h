@@ -40,17 +40,19 @@ typedef cudaError_t rdmaxcel_cuda_status_t;
 // Whatever the grid, one thread posts: the parameters are those of one work request.
 #define STRAIT_RDMAXCEL_ONE_THREAD \
   (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0 && blockIdx.x == 0 && blockIdx.y == 0 && blockIdx.z == 0)
-#define STRAIT_RDMAXCEL_LAUNCH(kernel, ...) \
-  (kernel<<<1, 1, 0, strait::rdmaxcel::cuda::stream>>>(__VA_ARGS__), static_cast<int>(cudaGetLastError()))
+#define STRAIT_RDMAXCEL_LAUNCH(status, kernel, ...)                 \
+  kernel<<<1, 1, 0, strait::rdmaxcel::cuda::stream>>>(__VA_ARGS__); \
+  status = static_cast<int>(cudaGetLastError())
 #else
 typedef int rdmaxcel_cuda_status_t;
 #define STRAIT_RDMAXCEL_KERNEL inline
 #define STRAIT_RDMAXCEL_ONE_THREAD true
-#define STRAIT_RDMAXCEL_LAUNCH(kernel, ...) (kernel(__VA_ARGS__), 0)
+#define STRAIT_RDMAXCEL_LAUNCH(status, kernel, ...) \
+  kernel(__VA_ARGS__);                              \
+  status = 0
 #endif
 
-// ---- Queue pairs
-// ------------------------------------------------------------------------------------------------------
+// ---- Queue pairs --------------------------------------------------------------------------------------------------
 
 // A reliable connection with two completion queues of its own, or null and errno; then nothing is left behind.
 inline ibv_qp* create_qp(ibv_context* context, ibv_pd* pd, int cq_entries, int max_send_wr, int max_recv_wr,
@@ -79,8 +81,7 @@ inline void rdmaxcel_unregister_qp(const mlx5dv_qp* dv_qp);
 inline int rdmaxcel_register_cq(const mlx5dv_cq* dv_cq);
 inline void rdmaxcel_unregister_cq(const mlx5dv_cq* dv_cq);
 
-// ---- With the GPU
-// -----------------------------------------------------------------------------------------------------
+// ---- With the GPU -------------------------------------------------------------------------------------------------
 
 // Makes rings, receive ring included, records and doorbell reachable from kernels and takes the queue there. A failure
 // leaves nothing registered. As many unregister as register.
@@ -92,8 +93,7 @@ static inline rdmaxcel_cuda_status_t unregister_cuda_memory(mlx5dv_qp* dv_qp, ml
 // software and for no other.
 inline bool rdmaxcel_doorbell_is_plain(const mlx5dv_qp* dv_qp);
 
-// ---- Answers
-// ----------------------------------------------------------------------------------------------------------
+// ---- Answers ------------------------------------------------------------------------------------------------------
 
 // The newest refusal on the queues of that number, once; 0: of calls that named no known queue. RDMAXCEL_SUCCESS: none.
 inline int rdmaxcel_last_status(uint32_t qp_num);
@@ -104,8 +104,7 @@ inline int rdmaxcel_last_launch_status() {
 // The ring itself, on the CPU, for what wqe_params_t cannot say. Null: not known.
 inline strait::device::SendRing* rdmaxcel_send_ring(uint32_t qp_num, const void* buf);
 
-// ---- On CPU and GPU
-// ---------------------------------------------------------------------------------------------------
+// ---- On CPU and GPU -----------------------------------------------------------------------------------------------
 
 STRAIT_HD inline int32_t rdmaxcel_send_wqe(const wqe_params_t& params);
 STRAIT_HD inline int32_t rdmaxcel_recv_wqe(const wqe_params_t& params);
@@ -203,8 +202,7 @@ STRAIT_HD inline cqe_poll_result_t rdmaxcel_cqe_poll(const cqe_poll_params_t& pa
 #endif
 }
 
-// ---- Kernels, and launching them
-// ----------------------------------------------------------------------------------------
+// ---- Kernels, and launching them ----------------------------------------------------------------------------------
 
 STRAIT_RDMAXCEL_KERNEL void cu_send_wqe(wqe_params_t params) {
   if (STRAIT_RDMAXCEL_ONE_THREAD) (void)strait::rdmaxcel::send_there(params);
@@ -229,9 +227,8 @@ inline bool ready_to_launch(const QueueEntry* e, std::int32_t status) {
   if (status == RDMAXCEL_SUCCESS && !move_to(*e, true)) status = RDMAXCEL_NOT_REGISTERED;
   return refuse(host_table, e, status) == RDMAXCEL_SUCCESS;
 }
-inline void launched(const QueueEntry* e, int status) {
-  last_launch_status = status;
-  if (status != 0) refuse(host_table, e, RDMAXCEL_LAUNCH_FAILED);
+inline void launched(const QueueEntry* e) {
+  if (last_launch_status != 0) refuse(host_table, e, RDMAXCEL_LAUNCH_FAILED);
 }
 
 }  // namespace strait::rdmaxcel
@@ -241,19 +238,25 @@ static inline void launch_send_wqe(wqe_params_t params) {
   using namespace strait::rdmaxcel;
   int32_t status = 0;
   const QueueEntry* const e = sender_of(host_table, params, status);
-  if (ready_to_launch(e, status)) launched(e, STRAIT_RDMAXCEL_LAUNCH(cu_send_wqe, params));
+  if (!ready_to_launch(e, status)) return;
+  STRAIT_RDMAXCEL_LAUNCH(last_launch_status, cu_send_wqe, params);
+  launched(e);
 }
 static inline void launch_recv_wqe(wqe_params_t params) {
   using namespace strait::rdmaxcel;
   int32_t status = 0;
   const QueueEntry* const e = receiver_of(host_table, params, status);
-  if (ready_to_launch(e, status)) launched(e, STRAIT_RDMAXCEL_LAUNCH(cu_recv_wqe, params));
+  if (!ready_to_launch(e, status)) return;
+  STRAIT_RDMAXCEL_LAUNCH(last_launch_status, cu_recv_wqe, params);
+  launched(e);
 }
 static inline void launch_db_ring(void* dst, void* src) {
   using namespace strait::rdmaxcel;
   int32_t status = 0;
   const QueueEntry* const e = rung_by(host_table, dst, src, status);
-  if (ready_to_launch(e, status)) launched(e, STRAIT_RDMAXCEL_LAUNCH(cu_db_ring, dst, src));
+  if (!ready_to_launch(e, status)) return;
+  STRAIT_RDMAXCEL_LAUNCH(last_launch_status, cu_db_ring, dst, src);
+  launched(e);
 }
 // Waits for its own stream, and for nothing else of the device.
 static inline cqe_poll_result_t launch_cqe_poll(void* mlx5dv_cq_, int32_t cqe_idx) {
@@ -268,7 +271,7 @@ static inline cqe_poll_result_t launch_cqe_poll(void* mlx5dv_cq_, int32_t cqe_id
   if (status != RDMAXCEL_SUCCESS) return refused_poll(status);
   CqHome& home = home_of(*e);
   const std::lock_guard one_answer(home.polling);
-  last_launch_status = STRAIT_RDMAXCEL_LAUNCH(rdmaxcel_cu_cqe_poll, home.slot_there, params);
+  STRAIT_RDMAXCEL_LAUNCH(last_launch_status, rdmaxcel_cu_cqe_poll, home.slot_there, params);
   if (last_launch_status == 0) last_launch_status = registry.runtime.settle();
   return last_launch_status == 0 ? *home.slot : refused_poll(RDMAXCEL_LAUNCH_FAILED);
 }
@@ -287,8 +290,7 @@ static inline rdmaxcel_cuda_status_t rdmaxcel_use_stream(cudaStream_t stream) {
 }
 #endif
 
-// ---- The host's part
-// ----------------------------------------------------------------------------------------------------
+// ---- The host's part ----------------------------------------------------------------------------------------------
 
 static inline rdmaxcel_cuda_status_t register_cuda_memory(mlx5dv_qp* dv_qp, mlx5dv_cq* dv_recv_cq,
                                                           mlx5dv_cq* dv_send_cq) {
@@ -326,9 +328,9 @@ inline int rdmaxcel_last_status(uint32_t qp_num) {
     return there != 0 ? there : here;
   }
   for (const QueueEntry& e : host_table.queues) {
-    if ((e.life & 1) == 0 || e.qpn != qp_num) continue;
+    if ((strait::device::load_acquire<kScope>(&e.life) & 1) == 0 || word_of(e.qpn) != qp_num) continue;
     // A launch may not have run yet.
-    if (home_of(e).on_device) last_launch_status = registry.runtime.settle();
+    if (__atomic_load_n(&home_of(e).on_device, __ATOMIC_ACQUIRE)) last_launch_status = registry.runtime.settle();
     if (const int status = take(&e.state->refusal)) return status;
   }
   return RDMAXCEL_SUCCESS;

@@ -522,6 +522,42 @@ TEST_F(Rdmaxcel, RegistrationIsWholeCountedAndUndone_12) {
     ASSERT_EQ(unregister_cuda_memory(&a.dv, &a.recv_cq, &a.send_cq), 0);
     EXPECT_FALSE(gpu.pinned.empty());
   }
+  gpu = {};
+  {
+    // A range around a page that is there already: the gaps are registered, and undone where the second one fails.
+    PaperQp qp(7, 0, 0, false);
+    const rx::Runtime runtime = paper_runtime();
+    rx::Pages pages;
+    rx::Pages::Held middle, whole;
+    void* there = nullptr;
+    bool plain = false;
+    ASSERT_EQ(pages.hold(runtime, qp.here + 5 * 4096 + 8, 8, false, middle, there, plain), 0);
+    gpu.fail_pin_at = gpu.pins + 2;
+    EXPECT_EQ(pages.hold(runtime, qp.here + 4 * 4096, 3 * 4096, false, whole, there, plain), 2);
+    EXPECT_EQ(pages.pieces(), 1u);
+    EXPECT_EQ(gpu.pinned.size(), 1u);
+    gpu.fail_pin_at = 0;
+    // Seen at two distances it is no ring over there.
+    gpu.here = reinterpret_cast<std::uintptr_t>(qp.here) + std::size_t{6} * 4096;
+    gpu.there = reinterpret_cast<std::uintptr_t>(qp.there);
+    gpu.bytes = 4096;
+    EXPECT_EQ(pages.hold(runtime, qp.here + 4 * 4096, 3 * 4096, false, whole, there, plain), 1);
+    EXPECT_EQ(gpu.pinned.size(), 1u);
+    gpu.bytes = 0;
+    EXPECT_EQ(pages.hold(runtime, qp.here + 4 * 4096, 3 * 4096, false, whole, there, plain), 0);
+    EXPECT_EQ(there, qp.here + 4 * 4096);
+    EXPECT_EQ(pages.pieces(), 3u);
+    pages.drop(runtime, middle);
+    EXPECT_EQ(gpu.pinned.size(), 3u) << "the larger range needs it still";
+    pages.drop(runtime, whole);
+    EXPECT_TRUE(gpu.pinned.empty());
+    // Registered by somebody else: used, and left to them.
+    gpu.pinned[reinterpret_cast<std::uintptr_t>(qp.here)] = 4096;
+    EXPECT_EQ(pages.hold(runtime, qp.here, 8, false, whole, there, plain), 0);
+    pages.drop(runtime, whole);
+    EXPECT_EQ(gpu.pinned.size(), 1u);
+    gpu.pinned.clear();
+  }
 }
 
 TEST_F(Rdmaxcel, CreateQpLeavesNothingBehind_13) {
@@ -676,6 +712,42 @@ TEST_F(Rdmaxcel, TheConsumerIndexIsTheQueuesOwn64Bits_15) {
     EXPECT_EQ(PaperQp::be(qp.send_cq.dbrec[0]), (kLate + i + 1) & 0xffffff);
     EXPECT_EQ(qp.poll(static_cast<std::uint32_t>(kLate + i + 1)), CQE_POLL_FALSE) << "the lap before is not taken";
   }
+
+  // Several pollers: every completion goes to one of them, and none of them waits for another.
+  PaperQp shared(8);
+  std::uint64_t& busy = rx::find_cq(rx::host_table, shared.send_cq.buf)->state->busy;
+  send_wqe(shared.write(0));
+  shared.ring_bell();
+  shared.complete_send(0);
+  busy = 1;
+  EXPECT_EQ(shared.poll(0), CQE_POLL_FALSE);
+  busy = 0;
+  EXPECT_EQ(shared.poll(0), CQE_POLL_TRUE);
+  constexpr std::uint64_t kEach = 1000;
+  std::atomic<std::uint64_t> taken{1};
+  std::vector<int> reaped(kEach + 1, 0);
+  std::vector<std::thread> pollers;
+  for (int t = 0; t < 3; ++t)
+    pollers.emplace_back([&] {
+      for (std::uint64_t at = 0; (at = taken) <= kEach;) {
+        const cqe_poll_result_t done = shared.poll(static_cast<std::uint32_t>(at));
+        if (done == CQE_POLL_TRUE) {
+          ++reaped[done.wr_id];
+          ++taken;
+        } else {
+          std::this_thread::yield();
+        }
+      }
+    });
+  for (std::uint64_t i = 1; i <= kEach; ++i) {
+    while (rdmaxcel_send_wqe(shared.write(i)) == RDMAXCEL_QUEUE_FULL) std::this_thread::yield();
+    shared.ring_bell();
+    shared.complete_send(i);
+  }
+  for (std::thread& poller : pollers) poller.join();
+  reaped[0] = 1;
+  EXPECT_EQ(reaped, std::vector<int>(kEach + 1, 1));
+  (void)shared.status();
 }
 
 }  // namespace

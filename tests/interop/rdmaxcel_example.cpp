@@ -2,7 +2,8 @@
 // The usage example of RDMaxcel's document, completed: the cast, the doorbell and the poll that it leaves out. Queues
 // of libmlx5, both ends in this process. One source: a C++ compiler runs launch_*() on this CPU, nvcc on the GPU.
 //
-//   rdmaxcel_example GID    over the address of that GID
+//   rdmaxcel_example GID         over the address of that GID
+//   rdmaxcel_example GID TIMES   besides, how long launch_send_wqe() and launch_db_ring() take, so many times
 #include "strait/rdmaxcel.h"
 
 #include <algorithm>
@@ -149,6 +150,29 @@ void write_read_send(End& a, End& b, Registered& local, Registered& remote, Regi
   settled(b, "no call of the receiver was refused");
 }
 
+// Both launches together, as their caller sees them: when they return, and when they have run.
+void time_launches(End& a, Registered& local, Registered& remote, uint64_t times) {
+  constexpr uint64_t kBatch = 8;
+  uint64_t returned_ns = 0, run_ns = 0, pairs = 0;
+  for (uint64_t i = 0; i < times; i += kBatch) {
+    wqe_params_t params = send_params(a, MLX5_OPCODE_RDMA_WRITE, i, local, remote);
+    params.length = 8;
+    const uint64_t start = strait::device::now_ns();
+    for (uint64_t k = 0; k < kBatch; ++k, ++pairs) {
+      params.signaled = k + 1 == kBatch;
+      post(a, params, true);
+    }
+    returned_ns += strait::device::now_ns() - start;
+    require(strait::rdmaxcel::registry.runtime.settle() == 0, "the launches run");
+    run_ns += strait::device::now_ns() - start;
+    complete(a, i, true);
+  }
+  if (pairs == 0) return;
+  std::printf("launch_send_wqe and launch_db_ring: %.2f us until they return, %.2f us until they have run\n",
+              static_cast<double>(returned_ns) / 1e3 / static_cast<double>(pairs),
+              static_cast<double>(run_ns) / 1e3 / static_cast<double>(pairs));
+}
+
 // A key that is none: the error comes with its syndrome, and is no "nothing there".
 void fail_visibly(End& a, Registered& local, Registered& remote) {
   wqe_params_t params = send_params(a, MLX5_OPCODE_RDMA_WRITE, 77, local, remote);
@@ -159,7 +183,7 @@ void fail_visibly(End& a, Registered& local, Registered& remote) {
   require(result.syndrome == 0x13 && result.wr_id_known && result.wr_id == 77, "it says remote access, and whose");
 }
 
-void run(const Host& host, rdma_qp_type_t type) {
+void run(const Host& host, rdma_qp_type_t type, uint64_t times) {
   End a, b;
   a.qp = create_qp(host.context, host.pd, kCqEntries, 16, 16, 1, 1, type);
   b.qp = create_qp(host.context, host.pd, kCqEntries, 16, 16, 1, 1, type);
@@ -176,6 +200,7 @@ void run(const Host& host, rdma_qp_type_t type) {
     write_read_send(a, b, local, remote, back, false);
     write_read_send(a, b, local, remote, back, true);
     write_read_send(a, b, local, remote, back, false);  // and home again
+    time_launches(a, local, remote, times);
     fail_visibly(a, local, remote);
     hide(a);
     hide(b);
@@ -189,8 +214,9 @@ int main(int argc, char** argv) {
   require(
       create_qp(host.context, host.pd, kCqEntries, 16, 16, 1, 1, RDMA_QP_TYPE_EFA) == nullptr && errno == EOPNOTSUPP,
       "EFA is refused");
-  run(host, RDMA_QP_TYPE_STANDARD);
-  run(host, RDMA_QP_TYPE_MLX5DV);
+  const uint64_t times = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0;
+  run(host, RDMA_QP_TYPE_STANDARD, times);
+  run(host, RDMA_QP_TYPE_MLX5DV, times);
   close_host(host);
   std::puts("rdmaxcel: the example runs");
   return 0;

@@ -143,7 +143,7 @@ STRAIT_HD inline const QueueEntry* find_rung(const Table& t, const void* src) {
                     [at](const QueueEntry& e) { return word_of(e.send_begin) <= at && at < word_of(e.send_end); });
 }
 
-// ---- What the calls do, on either side ------------------------------------------------------------------------------
+// ---- What the calls do, on either side ----------------------------------------------------------------------------
 
 STRAIT_HD inline std::int32_t refuse(std::uint64_t* word, std::int32_t status) {
   if (word != nullptr && status != RDMAXCEL_SUCCESS)
@@ -315,7 +315,7 @@ STRAIT_HD inline std::int32_t in_one_word(const cqe_poll_result_t& polled) {
   return polled.state == CQE_POLL_FALSE ? -1 : -2;
 }
 
-// ---- The parameters of a call against the queue they name -----------------------------------------------------------
+// ---- The parameters of a call against the queue they name ---------------------------------------------------------
 
 STRAIT_HD inline const QueueEntry* sender_of(const Table& t, const wqe_params_t& p, std::int32_t& status) {
   status = RDMAXCEL_QUEUE_UNKNOWN;

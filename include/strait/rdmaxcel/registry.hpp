@@ -84,7 +84,7 @@ inline CqEntry& entry_of(const CqEntry& e) {
   return host_table.cqs[&e - host_table.cqs];
 }
 
-// ---- From one side to the other -------------------------------------------------------------------------------------
+// ---- From one side to the other -----------------------------------------------------------------------------------
 
 inline void point(QueueState& q, const Views& to) {
   q.send.blocks = to.blocks;
@@ -113,8 +113,7 @@ inline bool move_to(const Entry& e, bool device) {
   return true;
 }
 
-// ---- Making known
-// -----------------------------------------------------------------------------------------------------
+// ---- Making known -------------------------------------------------------------------------------------------------
 
 inline bool log2_of(std::uint64_t n, std::uint32_t& log) {
   if (n == 0 || (n & (n - 1)) != 0) return false;
@@ -308,8 +307,7 @@ inline const CqEntry* find_ring(const mlx5dv_cq* dv) {
   return dv == nullptr ? nullptr : find_cq(host_table, dv->buf);
 }
 
-// ---- With the GPU
-// -----------------------------------------------------------------------------------------------------
+// ---- With the GPU -------------------------------------------------------------------------------------------------
 
 template <class T>
 inline int hold_at(T* p, std::size_t bytes, bool io, Pages::Held& held, T*& there, bool& plain) {
