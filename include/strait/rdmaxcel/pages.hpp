@@ -111,17 +111,18 @@ class Pages {
     return piece.foreign ? 0 : status;
   }
 
-  // A ring in several pieces is one ring only if they lie as far apart over there as here.
-  int one_view(const Runtime& runtime, void* p, const Held& mine, void*& there) const {
-    const std::uintptr_t here = reinterpret_cast<std::uintptr_t>(p);
-    if (const int status = runtime.view(&there, p)) return status;
-    for (const std::uintptr_t begin : mine) {
-      const std::uintptr_t at = begin > here ? begin : here;
+  // Asked for where pieces begin, which is what the runtime knows. A ring in several pieces is one ring only if they
+  // lie as far apart over there as here.
+  static int one_view(const Runtime& runtime, void* p, const Held& mine, void*& there) {
+    std::uintptr_t distance = 0;
+    for (std::size_t i = 0; i < mine.size(); ++i) {
       void* seen = nullptr;
-      if (const int status = runtime.view(&seen, reinterpret_cast<void*>(at))) return status;
-      if (reinterpret_cast<std::uintptr_t>(seen) - at != reinterpret_cast<std::uintptr_t>(there) - here)
-        return Runtime::kInvalid;
+      if (const int status = runtime.view(&seen, reinterpret_cast<void*>(mine[i]))) return status;
+      const std::uintptr_t here_to_there = reinterpret_cast<std::uintptr_t>(seen) - mine[i];
+      if (i != 0 && here_to_there != distance) return Runtime::kInvalid;
+      distance = here_to_there;
     }
+    there = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(p) + distance);
     return 0;
   }
 

@@ -214,9 +214,17 @@ STRAIT_HD inline std::int32_t show_sends(QueueState& q) {
       device::store_relaxed<kScope>(&q.mixed, 1);
       return;
     }
+#if defined(STRAIT_TARGET_CUDA)
+    // The ring lies across PCIe, and to read it back takes as long as everything else here. A doorbell may also carry
+    // the next free index and nothing else, as that of other GPU libraries does.
+    (void)last;
+    const std::uint64_t control = device::control_low(wire::mlx5::Opcode::nop, 0, ready, q.send.qpn_shifted, 0);
+#else
     // Not yet rung, so the slot still holds this WQE: see ring_doorbell().
-    const auto* const control = reinterpret_cast<const std::uint64_t*>(device::block_at(q.send, last));
-    device::show_to_device(q.send, ready, device::load_relaxed<kScope>(control));
+    const std::uint64_t control =
+        device::load_relaxed<kScope>(reinterpret_cast<const std::uint64_t*>(device::block_at(q.send, last)));
+#endif
+    device::show_to_device(q.send, ready, control);
     q.shown_send = wire::be32{static_cast<std::uint32_t>(ready & wire::mlx5::kIndexMask)}.raw();
   });
   return is_mixed(q) ? RDMAXCEL_MIXED_POSTING : RDMAXCEL_SUCCESS;
