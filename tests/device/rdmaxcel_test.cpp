@@ -665,6 +665,11 @@ TEST_F(Rdmaxcel, VerbsAndRawPostingAreNotMixed_14) {
   qp.complete_send(0);
   EXPECT_EQ(qp.poll(3).wr_id, 4u);
   EXPECT_EQ(qp.status(), RDMAXCEL_SUCCESS);
+  // Whoever knew it before still does.
+  rdmaxcel_unregister_qp(&qp.dv);
+  rdmaxcel_unregister_cq(&qp.send_cq);
+  EXPECT_EQ(rdmaxcel_send_wqe(qp.write(5)), RDMAXCEL_SUCCESS);
+  EXPECT_EQ(qp.poll(4), CQE_POLL_FALSE);
 
   // A receive ring that another one fills.
   PaperQp other(8);

@@ -213,6 +213,7 @@ inline int add_queue(std::uint32_t qpn, const mlx5dv_qp& dv, const void* send_cq
   const std::uint64_t bytes = std::uint64_t{dv.sq.wqe_cnt} * dv.sq.stride;
   if (dv.dbrec == nullptr || dv.sq.wqe_cnt > wire::mlx5::kMaxBlocks || dv.rq.wqe_cnt > wire::mlx5::kMaxBlocks)
     return EINVAL;
+  unsigned users = 0;
   const std::lock_guard guard(registry.lock);
   for (QueueEntry& e : host_table.queues) {
     if ((e.life & 1) == 0 || begin >= e.send_end || e.send_begin >= begin + bytes) continue;
@@ -220,7 +221,9 @@ inline int add_queue(std::uint32_t qpn, const mlx5dv_qp& dv, const void* send_cq
       ++home_of(e).users;
       return 0;
     }
-    forget(e);  // a ring that is gone: another one lies there now
+    // The same queue from a new start keeps its users; any other is gone, and a new one lies where it was.
+    if (e.send_begin == begin && e.qpn == qpn) users = home_of(e).users;
+    forget(e);
   }
   QueueEntry* const e = free_entry(host_table.queues, host_table.queues_used);
   if (e == nullptr) return ENOSPC;
@@ -246,7 +249,7 @@ inline int add_queue(std::uint32_t qpn, const mlx5dv_qp& dv, const void* send_cq
   set(e->receive_count, dv.rq.wqe_cnt);
   e->state = q;
   QueueHome& home = home_of(*e);
-  home.users = 1;
+  home.users = users + 1;
   home.host = {q->send.blocks, q->send.record, q->send.doorbell, q->receive.entries, q->receive.record};
   begin_life(*e);
   return 0;
@@ -257,6 +260,7 @@ inline int add_cq(const mlx5dv_cq& dv) {
   const std::uint64_t bytes = std::uint64_t{dv.cqe_cnt} * dv.cqe_size;
   device::CompletionRingMemory m;
   if (dv.dbrec == nullptr || !log2_of(dv.cqe_cnt, m.log_entries)) return EINVAL;
+  unsigned users = 0;
   const std::lock_guard guard(registry.lock);
   for (CqEntry& e : host_table.cqs) {
     if ((e.life & 1) == 0 || begin >= e.begin + e.count * e.bytes || e.begin >= begin + bytes) continue;
@@ -265,6 +269,7 @@ inline int add_cq(const mlx5dv_cq& dv) {
       ++home_of(e).users;
       return 0;
     }
+    if (e.begin == begin) users = home_of(e).users;
     forget(e);
   }
   CqEntry* const e = free_entry(host_table.cqs, host_table.cqs_used);
@@ -286,7 +291,7 @@ inline int add_cq(const mlx5dv_cq& dv) {
   set(e->record, address_of(dv.dbrec));
   e->state = cq;
   CqHome& home = home_of(*e);
-  home.users = 1;
+  home.users = users + 1;
   home.host = {cq->ring.entries, cq->ring.record};
   begin_life(*e);
   return 0;
