@@ -51,7 +51,7 @@ function(strait_check_headers)
     endif()
   endforeach()
 
-  foreach(name result plugin wire device api)
+  foreach(name result plugin wire device api rdmaxcel)
     get_property(paths GLOBAL PROPERTY STRAIT_HEADERS_${name})
     foreach(path ${paths})
       set(headers ${path})
@@ -59,9 +59,10 @@ function(strait_check_headers)
         file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include
           ${PROJECT_SOURCE_DIR}/include/${path}/*.hpp)
       endif()
+      list(FILTER headers EXCLUDE REGEX "rdmaxcel/cuda.hpp$")  # for CUDA compilers
       foreach(header ${headers})
         strait_check_header(${name} ${header} .cpp)
-        if(header MATCHES "\\.h$")
+        if(header MATCHES "\\.h$" AND NOT name STREQUAL "rdmaxcel")
           strait_check_header(${name} ${header} .c)  # the C interfaces must also be C
         endif()
       endforeach()
