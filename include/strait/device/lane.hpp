@@ -16,9 +16,11 @@
 #include <cstdint>
 
 #include "strait/device/group.hpp"
+#include "strait/device/own_ring.hpp"
 #include "strait/device/queue.hpp"
 #include "strait/device/reap.hpp"
 #include "strait/device/segments.hpp"
+#include "strait/device/shared_ring.hpp"
 #include "strait/device/wait.hpp"
 
 namespace strait::device {
@@ -53,9 +55,7 @@ class Lane {
  public:
   STRAIT_HD_INLINE explicit Lane(const Queue& queue, G group = G{}) : state_(queue.state), group_(group) {
     usable_ = fits(queue) && queue.sharing == S && state_ != nullptr && fits(*state_);
-    if constexpr (S == Sharing::one_thread) {
-      if (usable_) take_over(*state_, own_);
-    }
+    if (usable_) ring_.open(*state_);
   }
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -68,22 +68,20 @@ class Lane {
 
   STRAIT_HD_INLINE Pending put(const LocalRegion& from, std::uint64_t from_offset, const RemoteRegion& to,
                                std::uint64_t to_offset, std::uint64_t bytes, const How& how = {}) {
-    if (!inside(from, from_offset, bytes) || !inside(to, to_offset, bytes)) return {0, Posted::invalid};
-    if (bytes > wire::mlx5::kMaxMessageBytes) return {0, Posted::too_long};
-    return one(how, [&](std::uint64_t at, Flags flags) {
-      return write_rdma(at, wire::mlx5::Opcode::rdma_write, flags, {to.address + to_offset, to.rkey},
-                        from.address + from_offset, static_cast<std::uint32_t>(bytes), from.lkey);
-    });
+    return one(check(inside(from, from_offset, bytes) && inside(to, to_offset, bytes), bytes), how,
+               [&](std::uint64_t at, Flags flags) {
+                 return write_rdma(at, wire::mlx5::Opcode::rdma_write, flags, {to.address + to_offset, to.rkey},
+                                   from.address + from_offset, static_cast<std::uint32_t>(bytes), from.lkey);
+               });
   }
 
   STRAIT_HD_INLINE Pending get(const LocalRegion& into, std::uint64_t into_offset, const RemoteRegion& from,
                                std::uint64_t from_offset, std::uint64_t bytes, const How& how = {}) {
-    if (!inside(into, into_offset, bytes) || !inside(from, from_offset, bytes)) return {0, Posted::invalid};
-    if (bytes > wire::mlx5::kMaxMessageBytes) return {0, Posted::too_long};
-    return one(how, [&](std::uint64_t at, Flags flags) {
-      return write_rdma(at, wire::mlx5::Opcode::rdma_read, flags, {from.address + from_offset, from.rkey},
-                        into.address + into_offset, static_cast<std::uint32_t>(bytes), into.lkey);
-    });
+    return one(check(inside(into, into_offset, bytes) && inside(from, from_offset, bytes), bytes), how,
+               [&](std::uint64_t at, Flags flags) {
+                 return write_rdma(at, wire::mlx5::Opcode::rdma_read, flags, {from.address + from_offset, from.rkey},
+                                   into.address + into_offset, static_cast<std::uint32_t>(bytes), into.lkey);
+               });
   }
 
   // Up to 8 bytes that travel in the ring itself: no local memory is read.
@@ -91,11 +89,10 @@ class Lane {
   STRAIT_HD_INLINE Pending put_value(const T& value, const RemoteRegion& to, std::uint64_t to_offset,
                                      const How& how = {}) {
     static_assert(sizeof(T) <= 8);
-    if (!inside(to, to_offset, sizeof(T))) return {0, Posted::invalid};
     std::uint64_t bits = 0;
     __builtin_memcpy(&bits, &value, sizeof(T));
-    return one(how, [&](std::uint64_t at, Flags flags) {
-      std::uint8_t* const block = block_at(send(), at);
+    return one(check(inside(to, to_offset, sizeof(T))), how, [&](std::uint64_t at, Flags flags) {
+      std::uint8_t* const block = ring_.block(at);
       const std::uint64_t low = open(at, wire::mlx5::Opcode::rdma_write, flags, wire::be32{0}, 3);
       store_remote(block + 16, {to.address + to_offset, to.rkey});
       constexpr std::uint32_t header = wire::mlx5::kInlineFlag | static_cast<std::uint32_t>(sizeof(T));
@@ -108,26 +105,25 @@ class Lane {
   STRAIT_HD_INLINE Pending put_signal(const LocalRegion& from, std::uint64_t from_offset, const RemoteRegion& to,
                                       std::uint64_t to_offset, std::uint64_t bytes, std::uint32_t signal,
                                       std::uint64_t add, const How& how = {}) {
-    if (!inside(from, from_offset, bytes) || !inside(to, to_offset, bytes)) return {0, Posted::invalid};
-    if (signal >= to.signals || to.signal_address == 0) return {0, Posted::invalid};
-    if (bytes > wire::mlx5::kMaxMessageBytes) return {0, Posted::too_long};
-    const Remote word{to.signal_address + 8 * std::uint64_t{signal}, to.signal_rkey};
-    if (bytes == 0) return raise(word, add, how);
-    return many(2, how, [&](std::uint64_t at, Flags flags) {
+    if (bytes == 0) return this->signal(to, signal, add, how);
+    const bool fine = inside(from, from_offset, bytes) && inside(to, to_offset, bytes) && has_signal(to, signal);
+    const Remote word = signal_word(to, signal);
+    return many(check(fine, bytes), 2, how, [&](std::uint64_t at, Flags flags) {
       // The payload needs no completion of its own: it is done when the signal is.
       (void)write_rdma(at, wire::mlx5::Opcode::rdma_write, static_cast<Flags>(flags & ~kSignaled),
                        {to.address + to_offset, to.rkey}, from.address + from_offset, static_cast<std::uint32_t>(bytes),
                        from.lkey);
-      name_counter(at, kNoCounter);
-      name_counter(at + 1, how.counter);
+      ring_.name_counter(at, 0);
+      ring_.name_counter(at + 1, how.counter + 1);
       return write_add(at + 1, static_cast<Flags>(flags & ~kFenced), word, add);
     });
   }
 
   // Only the signal.
   STRAIT_HD_INLINE Pending signal(const RemoteRegion& to, std::uint32_t index, std::uint64_t add, const How& how = {}) {
-    if (index >= to.signals || to.signal_address == 0) return {0, Posted::invalid};
-    return raise({to.signal_address + 8 * std::uint64_t{index}, to.signal_rkey}, add, how);
+    const Remote word = signal_word(to, index);
+    return one(check(fits(to) && has_signal(to, index)), how,
+               [&](std::uint64_t at, Flags flags) { return write_add(at, flags, word, add); });
   }
 
   // The old value arrives in the 8 bytes at `result`, readable once the operation is waited for.
@@ -173,7 +169,7 @@ class Lane {
     std::uint64_t bits = 0;
     __builtin_memcpy(&bits, &value, sizeof(T));
     return each(inside(to, to_offset, sizeof(T)), how, [&](std::uint64_t at, Flags flags) {
-      std::uint8_t* const block = block_at(send(), at);
+      std::uint8_t* const block = ring_.block(at);
       const std::uint64_t low = open(at, wire::mlx5::Opcode::rdma_write, flags, wire::be32{0}, 3);
       store_remote(block + 16, {to.address + to_offset, to.rkey});
       constexpr std::uint32_t header = wire::mlx5::kInlineFlag | static_cast<std::uint32_t>(sizeof(T));
@@ -218,12 +214,12 @@ class Lane {
   // Shows the NIC everything posted with ring_later.
   STRAIT_HD_INLINE void ring() {
     group_.sync();
-    if (usable_ && group_.rank() == 0) ring_doorbell<S>(send());
+    if (usable_ && group_.rank() == 0) ring_.ring();
     group_.sync();
   }
   // Takes what has completed, without waiting.
   STRAIT_HD_INLINE void progress() {
-    if (usable_ && group_.rank() == 0) (void)reap<S>(*state_, own());
+    if (usable_ && group_.rank() == 0) (void)ring_.reap();
   }
 
   STRAIT_HD_INLINE Outcome wait(const Pending& pending, Deadline deadline) {
@@ -253,7 +249,7 @@ class Lane {
       out = wait_bounded({deadline, state_->abort}, [&] {
         failed = load_acquire<kScope<S>>(&words.failed) != 0;
         if (failed || load_acquire<kScope<S>>(&words.succeeded) >= at_least) return Turn::finished;
-        return reap<S>(*state_, own()) != 0 ? Turn::busy : Turn::idle;
+        return ring_.reap() != 0 ? Turn::busy : Turn::idle;
       });
       if (failed) out = Waited::error;
     }
@@ -310,88 +306,70 @@ class Lane {
 
   // The counters go back into the queue, for the next Lane. After it this one is not usable.
   STRAIT_HD_INLINE void give_back() {
-    if constexpr (S == Sharing::one_thread) {
-      if (!usable_) return;
+    if (usable_ && S == Sharing::one_thread) {
       group_.sync();
-      if (group_.rank() == 0) hand_back(own_, *state_);
+      if (group_.rank() == 0) ring_.give_back();
       group_.sync();
     }
     usable_ = false;
   }
 
  private:
-  STRAIT_HD_INLINE SendRing& send() {
-    if constexpr (S == Sharing::one_thread)
-      return own_.send;
-    else
-      return state_->send;
-  }
-  STRAIT_HD_INLINE OwnedQueue* own() {
-    if constexpr (S == Sharing::one_thread)
-      return &own_;
-    else
-      return nullptr;
-  }
-  STRAIT_HD_INLINE std::uint64_t failure() const {
-    if constexpr (S == Sharing::one_thread)
-      return own_.failure;
-    else
-      return load_acquire<kScope<S>>(&state_->failure);
-  }
-
   template <class Region>
   STRAIT_HD_INLINE static bool inside(const Region& region, std::uint64_t offset, std::uint64_t bytes) {
-    return fits(region) && offset <= region.length_bytes && bytes <= region.length_bytes - offset;
+    // In this order a loop over equal pieces has one comparison in it.
+    return fits(region) && bytes <= region.length_bytes && offset <= region.length_bytes - bytes;
   }
 
   // The control segment of the WQE at `at`; its first word as it lies in memory.
   STRAIT_HD_INLINE std::uint64_t open(std::uint64_t at, wire::mlx5::Opcode opcode, Flags flags, wire::be32 imm,
                                       std::uint32_t ds) {
-    const std::uint64_t low = control_low(opcode, 0, at, send().qpn_shifted, ds);
-    store_segment(block_at(send(), at), low, control_high(flags, imm));
+    const std::uint64_t low = control_low(opcode, 0, at, ring_.qpn_shifted(), ds);
+    store_segment(ring_.block(at), low, control_high(flags, imm));
     return low;
   }
   STRAIT_HD_INLINE std::uint64_t write_rdma(std::uint64_t at, wire::mlx5::Opcode opcode, Flags flags,
                                             const Remote& remote, std::uint64_t address, std::uint32_t bytes,
                                             std::uint32_t lkey) {
-    std::uint8_t* const block = block_at(send(), at);
+    std::uint8_t* const block = ring_.block(at);
     const std::uint64_t low = open(at, opcode, flags, wire::be32{0}, bytes == 0 ? 2 : 3);
     store_remote(block + 16, remote);
     if (bytes != 0) store_data(block + 32, address, bytes, lkey);
     return low;
   }
   STRAIT_HD_INLINE std::uint64_t write_add(std::uint64_t at, Flags flags, const Remote& word, std::uint64_t add) {
-    std::uint8_t* const block = block_at(send(), at);
+    std::uint8_t* const block = ring_.block(at);
     const std::uint64_t low = open(at, wire::mlx5::Opcode::atomic_fa, flags, wire::be32{0}, 4);
     store_remote(block + 16, word);
     store_segment(block + 32, wire::be64{add}.raw(), 0);
     store_data(block + 48, state_->sink_address, 8, state_->sink_lkey);
     return low;
   }
-  // Which counter the WQE at `at` counts on. Before it is committed: then it may be done at any time.
-  STRAIT_HD_INLINE void name_counter(std::uint64_t at, std::uint32_t counter) {
-    std::uint32_t* const counter_of = counters_of();
-    if (counter_of != nullptr) counter_of[at & (send().slots.capacity - 1)] = counter + 1;
+  STRAIT_HD_INLINE static bool has_signal(const RemoteRegion& to, std::uint32_t index) {
+    return index < to.signals && to.signal_address != 0;
   }
-  STRAIT_HD_INLINE std::uint32_t* counters_of() const {
-    if constexpr (S == Sharing::one_thread)
-      return own_.counter_of;
-    else
-      return state_->counter_of;
+  STRAIT_HD_INLINE static Remote signal_word(const RemoteRegion& to, std::uint32_t index) {
+    return {to.signal_address + 8 * std::uint64_t{index}, to.signal_rkey};
+  }
+  STRAIT_HD_INLINE static Posted check(bool fine, std::uint64_t bytes = 0) {
+    if (!fine) return Posted::invalid;
+    return bytes > wire::mlx5::kMaxMessageBytes ? Posted::too_long : Posted::ok;
   }
 
-  // Reserves blocks: at once, or within how.room_ns.
-  STRAIT_HD_INLINE Posted take(std::uint32_t blocks, const How& how, std::uint64_t& first) {
-    if (blocks > send().slots.capacity) return Posted::too_long;
-    if (reserve<S>(send().slots, blocks, first)) return Posted::ok;
+  // For a reservation that did not find room: why, or within how.room_ns it does.
+  STRAIT_HD_INLINE Posted wait_for_room(std::uint32_t blocks, const How& how, std::uint64_t& first) {
+    if (blocks > ring_.capacity()) return Posted::too_long;
     if (how.room_ns == 0) return Posted::full;
-    ring_doorbell<S>(send());  // what is not shown to the NIC never makes room
+    ring_.ring();  // what is not shown to the NIC never makes room
     const Waited waited = wait_bounded({Deadline::after_ns(how.room_ns), state_->abort}, [&] {
-      const bool busy = reap<S>(*state_, own()) != 0;
-      if (reserve<S>(send().slots, blocks, first)) return Turn::finished;
+      const bool busy = ring_.reap() != 0;
+      if (ring_.reserve(blocks, first)) return Turn::finished;
       return busy ? Turn::busy : Turn::idle;
     });
     return waited == Waited::ok ? Posted::ok : Posted::full;
+  }
+  STRAIT_HD_INLINE Posted take(std::uint32_t blocks, const How& how, std::uint64_t& first) {
+    return ring_.reserve(blocks, first) ? Posted::ok : wait_for_room(blocks, how, first);
   }
   STRAIT_HD_INLINE Flags flags_of(const How& how) {
     const bool fenced = fence_next_;
@@ -399,39 +377,44 @@ class Lane {
     return static_cast<Flags>(how.flags | (how.silent ? kNoFlags : kSignaled) | (fenced ? kFenced : kNoFlags));
   }
 
-  // `write` fills `blocks` WQEs of one block each, and gives the last one's control word.
+  // `write` fills `blocks` WQEs of one block each, and gives the last one's control word. `wrong` is what the caller
+  // has found out already. One test decides on the way that is usually taken: a branch costs a GPU as much as the
+  // stores.
   template <class Write>
-  STRAIT_HD_INLINE Pending many(std::uint32_t blocks, const How& how, Write&& write) {
-    if (!usable_ || (how.flags & ~kKnownFlags) != 0) return {0, Posted::invalid};
+  STRAIT_HD_INLINE Pending many(Posted wrong, std::uint32_t blocks, const How& how, Write&& write) {
     group_.sync();
-    Pending pending{0, Posted::ok};
     const Flags flags = flags_of(how);
+    Pending pending{0, Posted::ok};
     if (group_.rank() == 0) {
+      const bool good = wrong == Posted::ok && usable_ && (how.flags & ~kKnownFlags) == 0;
       std::uint64_t first = 0;
-      pending.posted = take(blocks, how, first);
-      if (pending.ok()) {
-        pending.start = first + blocks - 1;
-        const std::uint64_t low = write(first, flags);
-        commit<S>(send().slots, first, blocks);
-        posted(pending.start, low, how);
+      if (good && ring_.reserve(blocks, first)) {
+        pending.start = finish(first, blocks, how, write(first, flags));
+      } else {
+        pending.posted = good ? wait_for_room(blocks, how, first) : wrong != Posted::ok ? wrong : Posted::invalid;
+        if (how.room_ns != 0 && pending.ok()) pending.start = finish(first, blocks, how, write(first, flags));
       }
     }
     return group_.share(pending);
   }
   template <class Write>
-  STRAIT_HD_INLINE Pending one(const How& how, Write&& write) {
-    return many(1, how, [&](std::uint64_t at, Flags flags) {
-      name_counter(at, how.counter);
+  STRAIT_HD_INLINE Pending one(Posted wrong, const How& how, Write&& write) {
+    return many(wrong, 1, how, [&](std::uint64_t at, Flags flags) {
+      ring_.name_counter(at, how.counter + 1);
       return write(at, flags);
     });
   }
-  // The leader's end of a post: `last` is the newest WQE, `low` its control word.
-  STRAIT_HD_INLINE void posted(std::uint64_t last, std::uint64_t low, const How& how) {
-    if constexpr (S == Sharing::one_thread) own_.send.last_control = low;
+  STRAIT_HD_INLINE std::uint64_t finish(std::uint64_t first, std::uint32_t blocks, const How& how, std::uint64_t low) {
+    ring_.commit(first, blocks, low);
+    posted(first + blocks - 1, how);
+    return first + blocks - 1;
+  }
+  // The leader's end of a post: `last` is the newest WQE.
+  STRAIT_HD_INLINE void posted(std::uint64_t last, const How& how) {
     last_ = last;
     any_ = true;
     loose_ = how.silent;
-    if (!how.ring_later) ring_doorbell<S>(send());
+    if (!how.ring_later) ring_.ring();
   }
 
   // One WQE per member. Only the last asks for a completion, and none if the operation is to be silent.
@@ -450,13 +433,13 @@ class Lane {
     const std::uint64_t at = taken.start + rank;
     // Wrong arguments of one member must not leave a hole in the ring.
     const std::uint64_t low = fine ? write(at, flags) : open(at, wire::mlx5::Opcode::nop, flags, wire::be32{0}, 1);
-    name_counter(at, how.counter);
+    ring_.name_counter(at, how.counter + 1);
     group_.sync();  // every member's stores come before the leader's doorbell
     const std::uint64_t last = taken.start + size - 1;
     if (rank == 0) {
-      commit<S>(send().slots, taken.start, size);  // one mark for all
       // A doorbell's index and queue count; of its WQE the leader knows everything but the length, which nobody reads.
-      posted(last, control_of(last, low), how);
+      ring_.commit(taken.start, size, control_of(last, low));
+      posted(last, how);
     }
     return {last, fine ? Posted::ok : Posted::invalid};
   }
@@ -485,16 +468,12 @@ class Lane {
     return last;
   }
 
-  STRAIT_HD_INLINE Pending raise(const Remote& word, std::uint64_t add, const How& how) {
-    return one(how, [&](std::uint64_t at, Flags flags) { return write_add(at, flags, word, add); });
-  }
   STRAIT_HD_INLINE Pending atomic(wire::mlx5::Opcode opcode, const RemoteRegion& to, std::uint64_t offset,
                                   const LocalRegion& result, std::uint64_t result_offset, std::uint64_t low_operand,
                                   std::uint64_t high_operand, const How& how) {
-    if (!inside(to, offset, 8) || !inside(result, result_offset, 8)) return {0, Posted::invalid};
-    if ((to.address + offset) % 8 != 0) return {0, Posted::invalid};
-    return one(how, [&](std::uint64_t at, Flags flags) {
-      std::uint8_t* const block = block_at(send(), at);
+    const bool fine = inside(to, offset, 8) && inside(result, result_offset, 8) && (to.address + offset) % 8 == 0;
+    return one(check(fine), how, [&](std::uint64_t at, Flags flags) {
+      std::uint8_t* const block = ring_.block(at);
       const std::uint64_t low = open(at, opcode, flags, wire::be32{0}, 4);
       store_remote(block + 16, {to.address + offset, to.rkey});
       store_segment(block + 32, low_operand, high_operand);
@@ -504,10 +483,8 @@ class Lane {
   }
   STRAIT_HD_INLINE Pending message(wire::mlx5::Opcode opcode, const LocalRegion& from, std::uint64_t offset,
                                    std::uint64_t bytes, wire::be32 imm, const How& how) {
-    if (!inside(from, offset, bytes)) return {0, Posted::invalid};
-    if (bytes > wire::mlx5::kMaxMessageBytes) return {0, Posted::too_long};
-    return one(how, [&](std::uint64_t at, Flags flags) {
-      std::uint8_t* const block = block_at(send(), at);
+    return one(check(inside(from, offset, bytes), bytes), how, [&](std::uint64_t at, Flags flags) {
+      std::uint8_t* const block = ring_.block(at);
       const std::uint64_t low = open(at, opcode, flags, imm, bytes == 0 ? 1 : 2);
       if (bytes != 0) store_data(block + 16, from.address + offset, static_cast<std::uint32_t>(bytes), from.lkey);
       return low;
@@ -517,10 +494,10 @@ class Lane {
   STRAIT_HD_INLINE Outcome wait_for(std::uint64_t start, Deadline deadline) {
     Outcome out{};
     out.waited = wait_bounded({deadline, state_->abort}, [&] {
-      if (is_done<S>(send(), start)) return Turn::finished;
-      return reap<S>(*state_, own()) != 0 ? Turn::busy : Turn::idle;
+      if (ring_.done(start)) return Turn::finished;
+      return ring_.reap() != 0 ? Turn::busy : Turn::idle;
     });
-    const std::uint64_t packed = failure();
+    const std::uint64_t packed = ring_.failure();
     if (out.waited != Waited::ok || packed == 0) return out;
     const Failure first = unpack(packed);
     if ((start & kFailureIndexMask) < first.index) return out;  // it was done before that
@@ -540,22 +517,21 @@ class Lane {
       how.room_ns = deadline.at_ns > now ? deadline.at_ns - now : 1;
       if (take(1, how, at) != Posted::ok) return {Waited::timeout, {}, {}, 0, 0};
       const std::uint64_t low = open(at, wire::mlx5::Opcode::nop, kSignaled, wire::be32{0}, 1);
-      name_counter(at, kNoCounter);
-      commit<S>(send().slots, at, 1);
-      posted(at, low, how);
+      ring_.name_counter(at, 0);
+      ring_.commit(at, 1, low);
+      posted(at, how);
     }
-    ring_doorbell<S>(send());
+    ring_.ring();
     return wait_for(last_, deadline);
   }
 
-  struct Nothing {};
-  template <bool Owned, class Unused = void>
-  struct Store {
-    using Type = OwnedQueue;
+  template <bool Own, class Unused = void>
+  struct Ring {
+    using Type = OwnRing;
   };
   template <class Unused>
-  struct Store<false, Unused> {
-    using Type = Nothing;
+  struct Ring<false, Unused> {
+    using Type = SharedRing<S>;
   };
 
   QueueState* state_;
@@ -565,7 +541,7 @@ class Lane {
   bool loose_ = false;  // the newest one is silent
   bool fence_next_ = false;
   G group_;
-  typename Store<S == Sharing::one_thread>::Type own_;
+  typename Ring<S == Sharing::one_thread>::Type ring_;
 };
 
 }  // namespace strait::device
