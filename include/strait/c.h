@@ -339,6 +339,63 @@ STRAIT_API const char* strait_op_path(const strait_op* op);
 /* Which way puts and gets to this target take: by the grant there is, or the lane's path. */
 STRAIT_API const char* strait_target_path(strait_lane* lane, const strait_target* target);
 
+/* ---- Device queues: a kernel on an accelerator, or a grid of CPU threads, posts by itself
+ * ----------------------------- */
+
+typedef struct strait_device_queue strait_device_queue;
+
+enum { /* who posts at the same time */
+       STRAIT_SHARING_ONE_THREAD = 0,
+       STRAIT_SHARING_ONE_BLOCK = 1,   /* the threads of one block of a grid */
+       STRAIT_SHARING_MANY_THREADS = 2 /* any number, of one device or of this process */
+};
+
+typedef struct strait_device_queue_options {
+  uint32_t struct_size;
+  uint32_t sharing;      /* STRAIT_SHARING_* */
+  uint32_t depth_blocks; /* 64-byte blocks of the send ring, power of two; 0: option `lane_depth` */
+  uint32_t receives;     /* entries of the receive ring, power of two; 0: none */
+  uint32_t counters;     /* how many counters operations may name */
+  uint32_t reserved;
+  const char* near_device; /* who posts: "cuda:0"; null, "" or "host": CPU threads of this process */
+} strait_device_queue_options;
+
+/* A queue of its own to the peer. Its rings are host memory that the device is let at; the state that its posters share
+ * is memory of the device. `options` may be null. Usable from any thread of the host. */
+STRAIT_API int32_t strait_device_queue_open(strait_peer* peer, const strait_device_queue_options* options,
+                                            int64_t timeout_ns, strait_device_queue** out, strait_error* error);
+/* Ends waits and leases, flushes what is under way. The caller sees to it that no kernel uses a handle any more: the
+ * pages are taken back from the device. The same holds for strait_node_close. */
+STRAIT_API void strait_device_queue_close(strait_device_queue* queue);
+/* "cuda:0 -> rings in host memory -> strait0 (software: a CPU thread polls the rings while a lease is held) -> ...":
+ * for people. Valid as long as the queue. */
+STRAIT_API const char* strait_device_queue_path(const strait_device_queue* queue);
+
+/* Handles that are passed to kernels by value: strait::device::Queue, LocalRegion, RemoteRegion, Signal of
+ * strait/device/queue.hpp. `handle_bytes` is sizeof it; another size is another version, and refused. A region whose
+ * handles are in use must not be dropped before the queue is closed: operations that name it then end with a syndrome,
+ * and its signals are gone. */
+STRAIT_API int32_t strait_device_queue_handle(strait_device_queue* queue, void* handle, size_t handle_bytes,
+                                              strait_error* error);
+STRAIT_API int32_t strait_device_local(strait_device_queue* queue, const strait_slice* slice, void* handle,
+                                       size_t handle_bytes, strait_error* error);
+STRAIT_API int32_t strait_device_remote(strait_device_queue* queue, const strait_target* target, void* handle,
+                                        size_t handle_bytes, strait_error* error);
+STRAIT_API int32_t strait_device_signal(strait_device_queue* queue, strait_region* region, uint32_t index, void* handle,
+                                        size_t handle_bytes, strait_error* error);
+
+/* raise 1: every wait of a poster ends as aborted, now and until raise 0. Operations go on. */
+STRAIT_API void strait_device_queue_abort(strait_device_queue* queue, uint32_t raise);
+/* The first failure that a poster has seen, with its syndrome; STRAIT_OK: none. */
+STRAIT_API int32_t strait_device_queue_failure(strait_device_queue* queue, strait_error* error);
+
+/* While a lease is held a thread of this Node looks at the queue's rings, without sleeping: a GPU's stores wake nobody.
+ * Without one nothing looks for what was posted, until the next lease or strait_node_poll finds it. Leases are counted.
+ */
+typedef struct strait_gpu_lease strait_gpu_lease;
+STRAIT_API int32_t strait_gpu_lease_begin(strait_device_queue* queue, strait_gpu_lease** out, strait_error* error);
+STRAIT_API void strait_gpu_lease_end(strait_gpu_lease* lease);
+
 #ifdef __cplusplus
 }
 #endif

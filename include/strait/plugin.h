@@ -104,6 +104,8 @@ typedef struct strait_range {
 
 #define STRAIT_EXPORT_PCIE_MAPPING 1u /* export_fd: addresses of the PCIe path; only for a NIC with data-direct */
 
+#define STRAIT_HOST_IO_MEMORY 1u /* reach_host: registers of a device, not memory */
+
 #define STRAIT_IPC_BYTES_MOST 256u
 typedef struct strait_ipc_handle {
   uint32_t way;        /* one of STRAIT_IPC_* */
@@ -245,6 +247,13 @@ typedef struct strait_provider_ops {
 
   /* How a software NIC of this process reaches the memory of every device of this provider, which outlives its use. */
   int32_t (*memory_port)(strait_provider*, struct strait_memory_port* out, strait_plugin_error*);
+
+  /* Lets all devices load and store whole pages of host memory until release_host, which takes the same first byte;
+   * `*device_address` is where `device` finds it. `flags`: STRAIT_HOST_*; one that is not known is
+   * STRAIT_UNSUPPORTED. A page is registered once at a time: who shares pages counts. */
+  int32_t (*reach_host)(strait_provider*, uint32_t device, void* host, uint64_t length_bytes, uint32_t flags,
+                        uint64_t* device_address, strait_plugin_error*);
+  int32_t (*release_host)(strait_provider*, void* host, strait_plugin_error*);
 } strait_provider_ops;
 #define STRAIT_PROVIDER_OPS_LEAST offsetof(strait_provider_ops, export_pages)
 
@@ -320,12 +329,13 @@ typedef struct strait_nic_info {
   char address_text[64]; /* for people */
   uint32_t software;
   uint32_t max_inline_bytes;
-  uint32_t imports_fds; /* registers memory by file descriptor */
-  uint32_t has_packets; /* reaches other hosts */
-  uint32_t wants_pages; /* its driver takes no dma-buf: hand it the memfd behind one as well */
-  uint32_t plain_ways;  /* STRAIT_NIC_WAY_*: what may answer for device memory given by its address */
-  uint32_t cpu_atomics; /* its atomics and a CPU's on the same word are atomic to each other */
-  uint32_t reserved;
+  uint32_t imports_fds;       /* registers memory by file descriptor */
+  uint32_t has_packets;       /* reaches other hosts */
+  uint32_t wants_pages;       /* its driver takes no dma-buf: hand it the memfd behind one as well */
+  uint32_t plain_ways;        /* STRAIT_NIC_WAY_*: what may answer for device memory given by its address */
+  uint32_t cpu_atomics;       /* its atomics and a CPU's on the same word are atomic to each other */
+  uint32_t doorbell_register; /* 1: a queue pair's doorbell is a register of the device, which acts on it by itself.
+                                 0: it is memory, and drive() looks there */
 } strait_nic_info;
 
 /* Where a NIC can be found by another one: exchanged by the two ends before they connect. Opaque bytes. */

@@ -431,6 +431,7 @@ class Peer : public Poster {
     if (strait_lane_open(raw_.get(), &options, timeout.count(), &raw, caught.out()) != STRAIT_OK) return caught.error();
     return Lane(raw);
   }
+  [[nodiscard]] strait_peer* raw() const { return raw_.get(); }
 
  private:
   detail::Owner<strait_peer, strait_peer_close> raw_;

@@ -76,6 +76,8 @@ class Face {
     if constexpr (requires { &P::flush; }) all.flush = flush;
     if constexpr (requires { &P::requirement; }) all.requirements = requirements;
     if constexpr (requires { &P::memory_port; }) all.memory_port = memory_port;
+    if constexpr (requires { &P::reach_host; }) all.reach_host = reach_host;
+    if constexpr (requires { &P::release_host; }) all.release_host = release_host;
     return all;
   }
 
@@ -180,6 +182,14 @@ class Face {
     } catch (...) {
       return 0;
     }
+  }
+  static std::int32_t reach_host(strait_provider* provider, std::uint32_t device, void* host,
+                                 std::uint64_t length_bytes, std::uint32_t flags, std::uint64_t* device_address,
+                                 strait_plugin_error* error) {
+    return into(provider, device_address, error, [&](P& p) { return p.reach_host(device, host, length_bytes, flags); });
+  }
+  static std::int32_t release_host(strait_provider* provider, void* host, strait_plugin_error* error) {
+    return only(provider, error, [&](P& p) { return p.release_host(host); });
   }
   static std::int32_t memory_port(strait_provider* provider, strait_memory_port* out, strait_plugin_error* error) {
     return into(provider, out, error, [&](P& p) { return p.memory_port(); });

@@ -106,6 +106,9 @@ class Provider {
   };
   [[nodiscard]] Result<Flush> flush(std::uint32_t device, bool perform);
   [[nodiscard]] std::vector<Requirement> requirements() const { return requirements_of(plugin_.ops, raw_); }
+  // Whole pages of host memory for every device of it; the address at which `device` finds them. HostPages counts.
+  [[nodiscard]] Result<std::uint64_t> reach_host(std::uint32_t device, Range pages, std::uint32_t flags);
+  [[nodiscard]] Status release_host(Range pages);
   // Code::unsupported where the memory is reached by descriptor or by plain loads only.
   [[nodiscard]] Result<strait_memory_port> memory_port();
   // The same, kept with the provider for those who hand it on; null where there is none.

@@ -119,6 +119,25 @@ Result<Provider::Flush> Provider::flush(std::uint32_t device, bool perform) {
   return Flush{raw.need, raw.done != 0, bounded(raw.text)};
 }
 
+Result<std::uint64_t> Provider::reach_host(std::uint32_t device, Range pages, std::uint32_t flags) {
+  if (ops_.reach_host == nullptr || ops_.release_host == nullptr) return lacks("let its devices at host memory");
+  if (device >= devices_.size()) return fail(Code::invalid, "the {} provider has no device {}", kind_, device);
+  strait_plugin_error error{};
+  std::uint64_t address = 0;
+  const std::int32_t code = ops_.reach_host(raw_, device, reinterpret_cast<void*>(pages.address), pages.length_bytes,
+                                            flags, &address, &error);
+  if (code != 0) return taken(code, error, kind_, "let its devices at host memory");
+  return address;
+}
+
+Status Provider::release_host(Range pages) {
+  if (ops_.release_host == nullptr) return lacks("let go of host memory");
+  strait_plugin_error error{};
+  const std::int32_t code = ops_.release_host(raw_, reinterpret_cast<void*>(pages.address), &error);
+  if (code != 0) return taken(code, error, kind_, "let go of host memory");
+  return {};
+}
+
 Result<strait_memory_port> Provider::memory_port() {
   if (ops_.memory_port == nullptr) return lacks("lend its memory to a software NIC");
   strait_plugin_error error{};

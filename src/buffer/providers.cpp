@@ -127,20 +127,23 @@ Claim Providers::host_claim(Range range, bool writable) const {
   return claim;
 }
 
-Result<Memory> Providers::allocate(std::string_view device, std::uint64_t length_bytes) {
+Result<Providers::Place> Providers::find(std::string_view device) const {
   if (device.empty()) device = kHostDevice;
   std::string names;
   for (const auto& provider : providers_) {
     for (std::uint32_t i = 0; i < provider->devices().size(); ++i) {
       const Device& candidate = provider->devices()[i];
-      if (candidate.name == device) {
-        STRAIT_TRY(const std::uint64_t address, provider->allocate(i, length_bytes));
-        return Memory(provider.get(), &candidate, Range{address, length_bytes});
-      }
+      if (candidate.name == device) return Place{provider.get(), &candidate, i};
       names += (names.empty() ? "" : ", ") + candidate.name;
     }
   }
   return with_remedy(fail(Code::invalid, "there is no memory device \"{}\"", device), "Here are: " + names + ".");
+}
+
+Result<Memory> Providers::allocate(std::string_view device, std::uint64_t length_bytes) {
+  STRAIT_TRY(const Place place, find(device));
+  STRAIT_TRY(const std::uint64_t address, place.provider->allocate(place.index, length_bytes));
+  return Memory(place.provider, place.device, Range{address, length_bytes});
 }
 
 Status Providers::copy(void* to, const void* from, std::uint64_t length_bytes, sys::Deadline deadline) {

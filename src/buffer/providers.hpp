@@ -36,7 +36,14 @@ class Providers {
   // The answer for ordinary memory of this process, when the caller knows that it is: nobody is asked.
   [[nodiscard]] Claim host_claim(Range range, bool writable = true) const;
 
-  // `device`: a name of devices(), "" is "host". The Memory must be gone before the Providers.
+  // `device`: a name of devices(), "" is "host". Code::invalid lists those there are.
+  struct Place {
+    Provider* provider = nullptr;
+    const Device* device = nullptr;
+    std::uint32_t index = 0;  // in provider->devices()
+  };
+  [[nodiscard]] Result<Place> find(std::string_view device) const;
+  // The Memory must be gone before the Providers.
   [[nodiscard]] Result<Memory> allocate(std::string_view device, std::uint64_t length_bytes);
 
   // Both sides are classified; whoever owns the accelerator side copies, host to host is a memcpy. At the deadline:

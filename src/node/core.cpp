@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "node/device_queue.hpp"
 #include "node/incoming.hpp"
 #include "node/lane.hpp"
 #include "node/peer.hpp"
@@ -75,11 +76,15 @@ void Core::close() {
   }
   for (auto& peer : waiting) remove_lane(peer->lane.get());
   waiting.clear();
+  leases_.stop();
   std::vector<strait_lane*> lanes;
+  std::vector<strait_device_queue*> device_queues;
   {
     const std::lock_guard lock(lanes_mutex_);
     lanes = lanes_;
+    device_queues = device_queues_;
   }
+  for (strait_device_queue* queue : device_queues) queue->shut();
   for (strait_lane* lane : lanes) {
     const Using use(*lane);
     lane->closed.store(true);

@@ -31,11 +31,13 @@
 #include "node/export_book.hpp"
 #include "node/fork.hpp"
 #include "node/free_watch.hpp"
+#include "node/leases.hpp"
 #include "node/progress.hpp"
 #include "node/region.hpp"
 #include "node/settings.hpp"
 #include "node/sleeper.hpp"
 #include "plan/record.hpp"
+#include "rail/device_queue.hpp"
 #include "rail/mlx5/nic.hpp"
 #include "rendezvous/client.hpp"
 #include "rendezvous/service.hpp"
@@ -116,6 +118,12 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
                                                sys::Deadline deadline);
   void close_peer(strait_peer* peer);
   void close_lane(strait_lane* lane);
+
+  // device_queue.cpp: queues that others post to
+  [[nodiscard]] Result<strait_device_queue*> open_device_queue(strait_peer& peer, rail::DeviceQueueShape shape,
+                                                               const std::string& near_device, sys::Deadline deadline);
+  void close_device_queue(strait_device_queue* queue);
+  [[nodiscard]] Leases& leases() { return leases_; }
 
   // serve.cpp: what peers ask, on the service's thread.
   Result<rendezvous::ConnectReply> on_connect(rendezvous::PeerId peer,
@@ -218,9 +226,15 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   [[nodiscard]] rendezvous::Target target_of(const strait_region& region) const;
   [[nodiscard]] Result<std::unique_ptr<strait_lane>> make_lane(std::uint32_t depth, std::uint32_t signal_every,
                                                                bool shared);
-  // Asks the peer for a queue and connects ours to it, both ways.
-  [[nodiscard]] Result<rendezvous::ConnectReply> join(strait_lane& lane, rendezvous::Client& client,
-                                                      rendezvous::LaneKind kind, sys::Deadline deadline);
+  // Asks the peer for a queue and connects ours to it, both ways: a rail::Queue or rail::DeviceQueue.
+  template <class Queue>
+  [[nodiscard]] Result<rendezvous::ConnectReply> join(const Queue& queue, std::uint32_t depth,
+                                                      rendezvous::Client& client, rendezvous::LaneKind kind,
+                                                      sys::Deadline deadline);
+  // The same over the peer's rendezvous connection, which is made if there is none.
+  template <class Queue>
+  [[nodiscard]] Result<std::shared_ptr<rendezvous::Client>> join_peer(const Queue& queue, std::uint32_t depth,
+                                                                      strait_peer& peer, sys::Deadline deadline);
   [[nodiscard]] strait_nic_connect_request connect_settings(const rendezvous::NicAddress& nic, std::uint32_t qpn,
                                                             sys::Deadline deadline) const;
   void wait_until_open() { const std::lock_guard open(opening_mutex_); }
@@ -256,6 +270,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
 
   std::mutex lanes_mutex_;
   std::vector<strait_lane*> lanes_;
+  std::vector<strait_device_queue*> device_queues_;  // under the same lock
 
   std::mutex regions_mutex_;
   std::uint64_t next_region_ = 1;
@@ -275,6 +290,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   std::unique_ptr<grant::Door> door_;      // null: no map and copy grants
   std::unique_ptr<grant::Visits> visits_;  // beside it
 
+  Leases leases_{*this};
   std::unique_ptr<Progress> progress_;
   std::unique_ptr<rendezvous::Service> service_;
 };

@@ -10,7 +10,6 @@ strait_lane::strait_lane(strait::post::Lane lane) : core(std::move(lane)) {}
 strait_lane::~strait_lane() = default;
 
 namespace strait::node {
-namespace {
 
 using wire::mlx5::Syndrome;
 
@@ -21,6 +20,8 @@ Code code_of(Syndrome syndrome) {
     default: return Code::device;
   }
 }
+
+namespace {
 
 const char* remedy_of(Syndrome syndrome) {
   switch (syndrome) {

@@ -13,6 +13,7 @@
 #include "post/lane.hpp"
 #include "rendezvous/client.hpp"
 #include "strait/c.h"
+#include "strait/wire/mlx5.hpp"
 #include "sys/host.hpp"
 
 namespace strait::node {
@@ -82,6 +83,8 @@ inline bool right_thread(strait_lane& lane) {
 }
 [[nodiscard]] Error why_unusable(strait_lane& lane);
 
+// What kind of failure a NIC's syndrome is.
+[[nodiscard]] Code code_of(wire::mlx5::Syndrome syndrome);
 // Why a post was refused, as a sentence.
 [[nodiscard]] Error why_refused(strait_lane& lane, post::Posted posted, post::Kind kind);
 // Why an operation failed, as a sentence with the NIC's syndrome.

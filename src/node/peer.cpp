@@ -46,14 +46,14 @@ strait_nic_connect_request Core::connect_settings(const rendezvous::NicAddress& 
   return request;
 }
 
-Result<rendezvous::ConnectReply> Core::join(strait_lane& lane, rendezvous::Client& client, rendezvous::LaneKind kind,
-                                            sys::Deadline deadline) {
-  const rail::Queue& queue = lane.core.queue();
+template <class Queue>
+Result<rendezvous::ConnectReply> Core::join(const Queue& queue, std::uint32_t depth, rendezvous::Client& client,
+                                            rendezvous::LaneKind kind, sys::Deadline deadline) {
   rendezvous::ConnectRequest request;
   std::memcpy(request.nic.data(), rails_[0].nic->address().bytes, request.nic.size());
   request.qpn = queue.qpn();
   request.lane = kind;
-  request.depth = lane.core.depth();
+  request.depth = depth;
   request.node = id_;
   request.pid = sys::process_id();
   request.host = host_;
@@ -66,6 +66,20 @@ Result<rendezvous::ConnectReply> Core::join(strait_lane& lane, rendezvous::Clien
   sleeper_.rouse_now();  // there is a new link to listen on
   return reply;
 }
+
+template <class Queue>
+Result<std::shared_ptr<rendezvous::Client>> Core::join_peer(const Queue& queue, std::uint32_t depth, strait_peer& peer,
+                                                            sys::Deadline deadline) {
+  STRAIT_TRY(std::shared_ptr<rendezvous::Client> client, client_of(peer, secret_, deadline));
+  const std::lock_guard joining(peer.join_mutex);
+  // A peer that connected to us has never heard of the connection we make now: to it we are a new peer.
+  const auto kind = peer.joined ? rendezvous::LaneKind::extra : rendezvous::LaneKind::peer;
+  STRAIT_CHECK(join(queue, depth, *client, kind, deadline));
+  peer.joined = true;
+  return client;
+}
+template Result<std::shared_ptr<rendezvous::Client>> Core::join_peer(const rail::DeviceQueue&, std::uint32_t,
+                                                                     strait_peer&, sys::Deadline);
 
 void Core::describe_lane(strait_lane& lane, const std::string& peer_name) const {
   lane.peer_name = peer_name;
@@ -91,7 +105,8 @@ Result<strait_peer*> Core::connect(const std::string& address, sys::Deadline dea
   STRAIT_TRY(std::unique_ptr<strait_lane> lane, make_lane(0, 1, true));
   auto peer = std::make_unique<strait_peer>();
   STRAIT_TRY(peer->client, rendezvous::Client::connect(to, secret_, deadline));
-  STRAIT_TRY(const rendezvous::ConnectReply reply, join(*lane, *peer->client, rendezvous::LaneKind::peer, deadline));
+  STRAIT_TRY(const rendezvous::ConnectReply reply,
+             join(lane->core.queue(), lane->core.depth(), *peer->client, rendezvous::LaneKind::peer, deadline));
   peer->node = shared_from_this();
   peer->address = to.text();
   peer->pid = reply.pid;
@@ -113,13 +128,7 @@ Result<strait_peer*> Core::connect(const std::string& address, sys::Deadline dea
 Result<strait_lane*> Core::open_lane(strait_peer& peer, std::uint32_t depth, std::uint32_t signal_every,
                                      sys::Deadline deadline) {
   STRAIT_TRY(std::unique_ptr<strait_lane> lane, make_lane(depth, signal_every, false));
-  STRAIT_TRY(const std::shared_ptr<rendezvous::Client> client, client_of(peer, secret_, deadline));
-  const std::lock_guard joining(peer.join_mutex);
-  // A peer that connected to us has never heard of the connection we make now: to it we are a new peer.
-  const auto kind = peer.joined ? rendezvous::LaneKind::extra : rendezvous::LaneKind::peer;
-  STRAIT_CHECK(join(*lane, *client, kind, deadline));
-  peer.joined = true;
-  lane->client = client;
+  STRAIT_TRY(lane->client, join_peer(lane->core.queue(), lane->core.depth(), peer, deadline));
   describe_lane(*lane, peer.name);
   bring_near(*lane, peer, deadline);
   mention_grants(*lane, peer);

@@ -194,6 +194,30 @@ TEST_F(Conformance, SaysWhetherAFlushIsNeeded) {
   }
 }
 
+TEST_F(Conformance, LetsItsDevicesAtHostPagesOrSaysThatItDoesNot) {
+  const auto mapped = sys::map_anonymous(4 * sys::page_bytes(), sys::Protect::read_write).value();
+  const Range pages{reinterpret_cast<std::uint64_t>(mapped.data()), mapped.size()};
+  const auto first = provider_->reach_host(0, pages, 0);
+  if (!first) {
+    refused(provider_->reach_host(0, pages, 0), {Code::unsupported});
+    return;
+  }
+  EXPECT_NE(*first, 0u);
+  // It is the CPU's memory as before.
+  std::memset(mapped.data(), 0x5a, mapped.size());
+  EXPECT_EQ(mapped.data()[mapped.size() - 1], std::byte{0x5a});
+  ASSERT_TRUE(provider_->release_host(pages));
+  EXPECT_FALSE(provider_->release_host(pages)) << "it was given back already";
+  // One page of it, and all of it after that.
+  const Range second{pages.address + sys::page_bytes(), sys::page_bytes()};
+  ASSERT_TRUE(provider_->reach_host(0, second, 0));
+  ASSERT_TRUE(provider_->release_host(second));
+  ASSERT_TRUE(provider_->reach_host(0, pages, 0));
+  ASSERT_TRUE(provider_->release_host(pages));
+  refused(provider_->reach_host(0, pages, 1u << 31), {Code::unsupported});
+  refused(provider_->reach_host(99, pages, 0), {Code::invalid});
+}
+
 TEST_F(Conformance, NamesItsRequirements) {
   for (const Requirement& requirement : provider_->requirements()) {
     EXPECT_FALSE(requirement.what.empty());

@@ -46,6 +46,7 @@ inline constexpr int kNotFound = 500;
 inline constexpr int kInvalidHandle = 400;
 inline constexpr int kNotReady = 600;
 inline constexpr int kContextDestroyed = 709;
+inline constexpr int kAlreadyRegistered = 712;
 inline constexpr int kNotSupported = 801;
 
 // CUpointer_attribute
@@ -80,6 +81,8 @@ inline constexpr unsigned kContextSyncMemops = 0x80;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventNoTiming = 2;
 inline constexpr unsigned kHostPortable = 1;  // pinned for every context
+inline constexpr unsigned kHostDeviceMap = 2;
+inline constexpr unsigned kHostIoMemory = 4;
 inline constexpr int kHandlePosixFd = 1;
 inline constexpr int kHandleFabric = 8;
 inline constexpr int kRangeDmaBuf = 1;
@@ -125,6 +128,10 @@ inline constexpr int kFlushToOwner = 100;
   X(free, "cuMemFree", 3020, "cuMemFree_v2", true, (Pointer))                                                        \
   X(host_alloc, "cuMemHostAlloc", 2020, "cuMemHostAlloc", false, (void**, std::size_t, unsigned))                    \
   X(host_free, "cuMemFreeHost", 2000, "cuMemFreeHost", false, (void*))                                               \
+  X(host_register, "cuMemHostRegister", 6050, "cuMemHostRegister_v2", false, (void*, std::size_t, unsigned))         \
+  X(host_unregister, "cuMemHostUnregister", 4000, "cuMemHostUnregister", false, (void*))                             \
+  X(host_pointer, "cuMemHostGetDevicePointer", 3020, "cuMemHostGetDevicePointer_v2", false,                          \
+    (Pointer*, void*, unsigned))                                                                                     \
   X(ipc_get, "cuIpcGetMemHandle", 4010, "cuIpcGetMemHandle", false, (IpcHandle*, Pointer))                           \
   X(ipc_open, "cuIpcOpenMemHandle", 11000, "cuIpcOpenMemHandle_v2", false, (Pointer*, IpcHandle, unsigned))          \
   X(ipc_close, "cuIpcCloseMemHandle", 4010, "cuIpcCloseMemHandle", false, (Pointer))                                 \

@@ -57,6 +57,9 @@ class CudaProvider {
   [[nodiscard]] Result<std::uint32_t> advise(std::uint64_t address, std::uint64_t length_bytes, std::uint32_t advice,
                                              std::uint32_t place);
   [[nodiscard]] Result<strait_flush_need> flush(std::uint32_t device, bool perform);
+  [[nodiscard]] Result<std::uint64_t> reach_host(std::uint32_t device, void* host, std::uint64_t length_bytes,
+                                                 std::uint32_t flags);
+  [[nodiscard]] Status release_host(void* host);
   [[nodiscard]] static bool requirement(CudaProvider* open, std::uint32_t index, strait_requirement& out);
   [[nodiscard]] Result<strait_memory_port> memory_port() { return port_.port(); }
   [[nodiscard]] std::string counters() const;
@@ -101,7 +104,7 @@ class CudaProvider {
   std::map<std::uint64_t, std::uint32_t> allocations_;  // our own: base -> device, or STRAIT_HOST_PLACE
   std::map<std::int32_t, std::uint64_t> fds_;           // given out and not yet back: -> bytes
   struct {
-    Counter allocations, frees, exports, fd_closes, bad_fd_closes, ipc_exports, advice;
+    Counter allocations, frees, exports, fd_closes, bad_fd_closes, ipc_exports, advice, host_registered, host_released;
   } counts_;
   // Behind pointers: a forked child lets go of them without destroying.
   std::unique_ptr<CpuMaps> maps_;

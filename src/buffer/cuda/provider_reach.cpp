@@ -142,6 +142,58 @@ Result<strait_flush_need> CudaProvider::flush(std::uint32_t device, bool perform
   return out;
 }
 
+Result<std::uint64_t> CudaProvider::reach_host(std::uint32_t device, void* host, std::uint64_t length_bytes,
+                                               std::uint32_t flags) {
+  if ((flags & ~STRAIT_HOST_IO_MEMORY) != 0)
+    return fail(Code::unsupported, "CUDA knows no way {:#x} to register host memory", flags);
+  if (driver_.host_register == nullptr || driver_.host_unregister == nullptr || driver_.host_pointer == nullptr)
+    return fail(Code::unsupported, "this driver registers no host memory");
+  STRAIT_TRY(Gpu* const gpu, gpu_at(device));
+  STRAIT_CHECK(gpu->attach(true));  // asked for by name, as an allocation is
+  const bool registers = (flags & STRAIT_HOST_IO_MEMORY) != 0;
+  const std::string what = fmt::format("register {} bytes of {} at {} for {}", length_bytes,
+                                       registers ? "I/O memory" : "host memory", host, gpu->name());
+  const Pushed pushed(driver_, gpu->context());
+  CuResult result = pushed.result();
+  if (result == kOk)
+    result =
+        driver_.host_register(host, length_bytes, kHostPortable | kHostDeviceMap | (registers ? kHostIoMemory : 0u));
+  if (result == kAlreadyRegistered) {
+    return with_remedy(driver_.failed(result, what),
+                       "Somebody else registered a page of it (cudaHostRegister, cuMemHostAlloc): keep what is handed "
+                       "to strait on pages of its own.");
+  }
+  if (result != kOk && registers) {
+    return with_remedy(driver_.failed(result, what),
+                       "Registering a NIC's doorbell page needs an NVIDIA driver that allows it (PeerMappingOverride=1 "
+                       "for older ones), and a process that may.");
+  }
+  if (result != kOk) return driver_.failed(result, what);
+  Pointer seen = 0;
+  result = driver_.host_pointer(&seen, host, 0);
+  if (result != kOk) {
+    (void)driver_.host_unregister(host);
+    return driver_.failed(result, fmt::format("find {} on {}", host, gpu->name()));
+  }
+  counts_.host_registered.add();
+  return seen;
+}
+
+// Registered for all contexts, so any of them may undo it.
+Status CudaProvider::release_host(void* host) {
+  if (driver_.host_unregister == nullptr) return fail(Code::unsupported, "this driver registers no host memory");
+  const auto attached =
+      std::find_if(gpus_.begin(), gpus_.end(), [](const auto& gpu) { return gpu->context() != nullptr; });
+  if (attached == gpus_.end())
+    return fail(Code::gone, "no context is left that could let go of host memory at {}", host);
+  const Pushed pushed(driver_, (*attached)->context());
+  CuResult result = pushed.result();
+  if (result == kOk) result = driver_.host_unregister(host);
+  if (result != kOk) return driver_.failed(result, fmt::format("let go of host memory at {}", host));
+  counts_.host_released.add();
+  return {};
+}
+
 std::string CudaProvider::counters() const {
   const OpenedHandles::Counts handles = ipc_->counts();
   const Copies::Counts& copies = copies_->counts();
@@ -157,11 +209,13 @@ std::string CudaProvider::counters() const {
   return fmt::format(
       "opens={},attached={},allocations={},frees={},live_allocations={},exports={},fd_closes={},live_fds={},"
       "bad_fd_closes={},copies={},copies_done={},copies_failed={},copies_by_cpu={},bytes_copied={},ipc_exports={},"
-      "ipc_opens={},ipc_hits={},ipc_closes={},ipc_open_now={},cpu_maps={},advice={},port_copies={}",
+      "ipc_opens={},ipc_hits={},ipc_closes={},ipc_open_now={},cpu_maps={},advice={},port_copies={},host_registered={},"
+      "host_released={}",
       gpus_.size(), attached, counts_.allocations.load(), counts_.frees.load(), live, counts_.exports.load(),
       counts_.fd_closes.load(), live_fds, counts_.bad_fd_closes.load(), copies.started.load(), copies.finished.load(),
       copies.failed.load(), copies.by_cpu.load(), copies.bytes.load(), counts_.ipc_exports.load(), handles.opens,
-      handles.hits, handles.closes, handles.open_now, maps_->live(), counts_.advice.load(), port_.used());
+      handles.hits, handles.closes, handles.open_now, maps_->live(), counts_.advice.load(), port_.used(),
+      counts_.host_registered.load(), counts_.host_released.load());
 }
 
 bool CudaProvider::requirement(CudaProvider* open, std::uint32_t index, strait_requirement& out) {

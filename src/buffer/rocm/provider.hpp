@@ -54,6 +54,9 @@ class RocmProvider {
   [[nodiscard]] Result<std::uint32_t> advise(std::uint64_t address, std::uint64_t length_bytes, std::uint32_t advice,
                                              std::uint32_t place) const;
   [[nodiscard]] Result<strait_flush_need> flush(std::uint32_t device, bool perform) const;
+  [[nodiscard]] Result<std::uint64_t> reach_host(std::uint32_t device, void* host, std::uint64_t length_bytes,
+                                                 std::uint32_t flags);
+  [[nodiscard]] Status release_host(void* host);
   [[nodiscard]] static bool requirement(RocmProvider* open, std::uint32_t index, strait_requirement& out);
   [[nodiscard]] Result<strait_memory_port> memory_port() { return port_.port(); }
   [[nodiscard]] std::string counters() const;
@@ -105,7 +108,7 @@ class RocmProvider {
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint32_t> allocations_;  // our own: base -> device
   std::map<std::int32_t, std::uint64_t> fds_;           // given out and not yet back: -> bytes
-  Counter allocated_, freed_, exported_, fd_closes_, bad_fd_closes_, ipc_exports_;
+  Counter allocated_, freed_, exported_, fd_closes_, bad_fd_closes_, ipc_exports_, host_registered_, host_released_;
   // Behind pointers: a forked child lets go of them without destroying.
   std::unique_ptr<OpenedHandles> opened_;
   std::unique_ptr<Copies> copies_;

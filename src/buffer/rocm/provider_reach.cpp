@@ -150,6 +150,27 @@ Result<strait_flush_need> RocmProvider::flush(std::uint32_t device, bool) const 
   return out;
 }
 
+Result<std::uint64_t> RocmProvider::reach_host(std::uint32_t device, void* host, std::uint64_t length_bytes,
+                                               std::uint32_t flags) {
+  STRAIT_TRY(const Gpu* const gpu, gpu_at(device));
+  if (flags != 0) {
+    return fail(Code::unsupported, "HSA locks memory, not I/O memory: {} cannot be let at the registers of a device",
+                gpu->name);
+  }
+  void* seen = nullptr;
+  if (const HsaStatus status = hsa_.lock(host, length_bytes, nullptr, 0, &seen); status != kOk)  // none named: all
+    return hsa_.failed(status, fmt::format("lock {} bytes of host memory at {}", length_bytes, host));
+  host_registered_.add();
+  return reinterpret_cast<std::uint64_t>(seen);
+}
+
+Status RocmProvider::release_host(void* host) {
+  if (const HsaStatus status = hsa_.unlock(host); status != kOk)
+    return hsa_.failed(status, fmt::format("unlock host memory at {}", host));
+  host_released_.add();
+  return {};
+}
+
 bool RocmProvider::requirement(RocmProvider* open, std::uint32_t index, strait_requirement& out) {
   using plugin::met;
   const auto hsa = Hsa::get();
@@ -185,10 +206,11 @@ std::string RocmProvider::counters() const {
   const std::lock_guard lock(mutex_);
   return fmt::format(
       "opens={},allocations={},frees={},live_allocations={},exports={},fd_closes={},live_fds={},bad_fd_closes={},"
-      "ipc_exports={},ipc_opens={},ipc_hits={},ipc_closes={},ipc_open_now={},port_copies={},{}",
+      "ipc_exports={},ipc_opens={},ipc_hits={},ipc_closes={},ipc_open_now={},port_copies={},host_registered={},"
+      "host_released={},{}",
       gpus_.size(), allocated_.load(), freed_.load(), allocations_.size(), exported_.load(), fd_closes_.load(),
       fds_.size(), bad_fd_closes_.load(), ipc_exports_.load(), handles.opens, handles.hits, handles.closes,
-      handles.open_now, port_.used(), copies_->counters());
+      handles.open_now, port_.used(), host_registered_.load(), host_released_.load(), copies_->counters());
 }
 
 }  // namespace strait::buffer::rocm

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/leases.hpp"
+
+#include <algorithm>
+
+#include "node/core.hpp"
+#include "sys/pause.hpp"
+#include "sys/quiet_thread.hpp"
+
+namespace strait::node {
+namespace {
+
+constexpr std::int64_t kEagerNs = 50'000;     // after the last work: no system call between two looks
+constexpr std::uint32_t kLooksPerClock = 64;  // of the eager ones
+constexpr std::uint32_t kYieldTurn = 64;      // pause_turn() then lets others run and does not sleep
+
+}  // namespace
+
+Result<std::uint64_t> Leases::begin(std::uint32_t qpn) {
+  const std::lock_guard changing(changing_);
+  std::uint64_t lease = 0;
+  {
+    const std::lock_guard lock(list_mutex_);
+    lease = next_++;
+    held_[lease] = qpn;
+    changes_.fetch_add(1);
+  }
+  if (thread_.joinable()) return lease;
+  stopping_.store(false);
+  auto started = sys::start_quiet_thread([this] { run(); });
+  if (!started) {
+    const std::lock_guard lock(list_mutex_);
+    held_.erase(lease);
+    return started.error();
+  }
+  thread_ = std::move(*started);
+  return lease;
+}
+
+// The last one ends the thread; otherwise the thread has taken the new list.
+void Leases::settle_locked() {
+  bool none = false;
+  std::uint64_t change = 0;
+  {
+    const std::lock_guard lock(list_mutex_);
+    none = held_.empty();
+    change = changes_.fetch_add(1) + 1;
+  }
+  if (!thread_.joinable()) return;
+  if (none) {
+    stopping_.store(true);
+    thread_.join();
+    return;
+  }
+  for (std::uint32_t turn = 0; seen_.load() < change; ++turn) sys::pause_turn(turn);
+}
+
+void Leases::end(std::uint64_t lease) {
+  const std::lock_guard changing(changing_);
+  {
+    const std::lock_guard lock(list_mutex_);
+    if (held_.erase(lease) == 0) return;
+  }
+  settle_locked();
+}
+
+void Leases::end_all_of(std::uint32_t qpn) {
+  const std::lock_guard changing(changing_);
+  {
+    const std::lock_guard lock(list_mutex_);
+    if (std::erase_if(held_, [qpn](const auto& entry) { return entry.second == qpn; }) == 0) return;
+  }
+  settle_locked();
+}
+
+void Leases::stop() {
+  if (mark_.in_child()) {
+    // The thread object names a thread of the parent: detaching it is the only way to let go of it without joining.
+    if (thread_.joinable()) thread_.detach();
+    return;
+  }
+  const std::lock_guard changing(changing_);
+  {
+    const std::lock_guard lock(list_mutex_);
+    held_.clear();
+  }
+  settle_locked();
+}
+
+void Leases::run() {
+  std::vector<std::uint32_t> queues;
+  const rail::Nic& nic = *core_.rails()[0].nic;  // peers are connected over the first NIC
+  std::int64_t last_work_ns = sys::now_ns();
+  bool eager = true;
+  for (std::uint32_t look = 0; !stopping_.load(std::memory_order_relaxed); ++look) {
+    if (changes_.load(std::memory_order_relaxed) != seen_.load(std::memory_order_relaxed)) {
+      const std::lock_guard lock(list_mutex_);
+      queues.clear();
+      for (const auto& [lease, qpn] : held_) {
+        if (std::find(queues.begin(), queues.end(), qpn) == queues.end()) queues.push_back(qpn);
+      }
+      seen_.store(changes_.load());
+    }
+    // As a caller that polls: the progress thread keeps away meanwhile, and is roused when it slept.
+    core_.poll_count.store(core_.poll_count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    std::int32_t did = 0;
+    for (const std::uint32_t qpn : queues) did += nic.drive(qpn);
+    core_.sleeper().rouse();
+    if (did != 0) {
+      eager = true;
+      last_work_ns = 0;
+      continue;
+    }
+    if (last_work_ns == 0) last_work_ns = sys::now_ns();
+    if (eager && look % kLooksPerClock == 0) eager = sys::now_ns() - last_work_ns < kEagerNs;
+    sys::pause_turn(eager ? 0 : kYieldTurn);
+  }
+}
+
+}  // namespace strait::node

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leases: while one is held for a device queue, a thread of ours looks at its rings for the NIC. A GPU's stores cannot
+// wake anybody, so the thread polls without sleeping; without leases there is no thread, and nothing is polled.
+//
+// Threads: any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/error.hpp"
+#include "sys/fork.hpp"
+
+namespace strait::node {
+
+class Core;
+
+class Leases {
+ public:
+  explicit Leases(Core& core) : core_(core) {}
+  ~Leases() { stop(); }
+  Leases(const Leases&) = delete;
+  Leases& operator=(const Leases&) = delete;
+
+  // Which one, for end().
+  [[nodiscard]] Result<std::uint64_t> begin(std::uint32_t qpn);
+  // When it returns the thread has looked at this queue for the last time on behalf of this lease. Unknown: nothing.
+  void end(std::uint64_t lease);
+  void end_all_of(std::uint32_t qpn);
+  void stop();
+
+ private:
+  void run();
+  void settle_locked();
+
+  Core& core_;
+  const sys::ForkMark mark_;
+  std::mutex changing_;  // who begins or ends; held while a thread is started or joined
+  std::mutex list_mutex_;
+  std::map<std::uint64_t, std::uint32_t> held_;  // lease -> qpn
+  std::uint64_t next_ = 1;
+  std::atomic<std::uint64_t> changes_{0};  // of held_
+  std::atomic<std::uint64_t> seen_{0};     // by the thread, after which it knows no older list
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace strait::node
