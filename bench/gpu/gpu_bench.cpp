@@ -3,11 +3,15 @@
 // what becomes of it at the other end. A table on the terminal, everything in a JSON file. bench/gpu/run starts it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <sstream>
 
+#include "across.hpp"
+#include "launch.hpp"
 #include "peer.hpp"
 #include "post.hpp"
 #include "resources.hpp"
@@ -22,11 +26,15 @@ struct Asked {
   std::string json_file;
   std::string predictions_file;
   std::string ptxas_file;
+  std::string near = "gpu";  // host: no GPU is needed, and only rows between two processes run, for the test's sake
   bool strict = false;
 };
 
 // What was seen before this benchmark existed; printed, and marked, where the peer is not built.
 constexpr double kPeerPostNs = 9700;
+constexpr double kPeerLaunchNs = 21600;
+constexpr const char* kNotOfThisRun =
+    "the figure of RDMaxcel is one noted earlier, not of this run: its sources were not given";
 
 std::vector<double> scaled(std::vector<double> values, double by) {
   for (double& v : values) v *= by;
@@ -38,13 +46,28 @@ std::vector<double> rates(std::vector<double> ns_each) {
 }
 
 Json time_row(const Row& row, const Launches& l, const Goal* goal) {
-  return compared(row, "bare", figure(scaled(l.bare, 1e-3), "us"), figure(scaled(l.ours, 1e-3), "us"),
-                  ratios(l.ours, l.bare), goal);
+  Json out = compared(row, "bare", figure(scaled(l.bare, 1e-3), "us"), figure(scaled(l.ours, 1e-3), "us"),
+                      ratios(l.ours, l.bare), goal);
+  out["ours_cycles"] = spread(l.ours_cycles);
+  return out;
 }
 // Entries per second, so more is better.
 Json rate_row(const Row& row, const Launches& l, const Goal* goal) {
-  return compared(row, "bare", figure(rates(l.bare), "M/s"), figure(rates(l.ours), "M/s"), ratios(l.bare, l.ours),
-                  goal);
+  Json out =
+      compared(row, "bare", figure(rates(l.bare), "M/s"), figure(rates(l.ours), "M/s"), ratios(l.bare, l.ours), goal);
+  out["ours_cycles"] = spread(l.ours_cycles);
+  if (!l.one_release.empty()) {
+    out["one_release"] = figure(rates(l.one_release), "M/s");
+    out["note"] = fmt::format("bare with a release before the record only: {:.1f} M/s", median(rates(l.one_release)));
+  }
+  return out;
+}
+Json shared_row(const Row& row, const Launches& l) {
+  Json out = rate_row(row, l, nullptr);
+  out["note"] =
+      "bare is no queue: all ring for themselves, in any order. Ours: places are taken at one word of the L2, and one "
+      "poster at a time shows the NIC what all have finished";
+  return out;
 }
 Json peer_row(const Row& row, const Launches& l, const std::vector<double>& peer, const Goal* goal) {
   if (!peer.empty())
@@ -53,19 +76,34 @@ Json peer_row(const Row& row, const Launches& l, const std::vector<double>& peer
   const std::vector<double> seen(l.ours.size(), kPeerPostNs);
   Json out = compared(row, "RDMaxcel", figure(scaled(seen, 1e-3), "us"), figure(scaled(l.ours, 1e-3), "us"),
                       ratios(seen, l.ours), nullptr);
-  out["note"] = "the figure of RDMaxcel is one noted earlier, not of this run: its sources were not given";
+  out["note"] = kNotOfThisRun;
   return out;
 }
+#if defined(STRAIT_BENCH_LAUNCH)
+Json launch_row(const Row& row, Launches l, const Goal* goal) {
+  const bool measured = !l.peer.empty();
+  if (!measured) l.peer.assign(l.ours.size(), kPeerLaunchNs);
+  Json out = compared(row, "RDMaxcel", figure(scaled(l.peer, 1e-3), "us"), figure(scaled(l.ours, 1e-3), "us"),
+                      ratios(l.ours, l.peer), measured ? goal : nullptr);
+  if (!measured) out["note"] = kNotOfThisRun;
+  return out;
+}
+#endif
 
 class Program {
  public:
   explicit Program(Asked asked) : asked_(std::move(asked)) {}
 
   int run() {
-    warm_up();
-    results_ = {{"gpu", describe_gpu()}, {"rows", Json::array()}};
-    posting();
-    resources();
+    const bool gpu = asked_.near == "gpu";
+    if (gpu) warm_up();
+    results_ = {{"gpu", gpu ? describe_gpu() : "no GPU: CPU threads play it"}, {"rows", Json::array()}};
+    if (gpu) {
+      posting();
+      launching();
+    }
+    across();
+    if (gpu) resources();
     const Json predictions = read_predictions();
     results_["predictions"] = predictions;
     std::cout << table_text(results_, predictions);
@@ -119,10 +157,68 @@ class Program {
     add({"warps_132", "132 warps, own queues, one ring fill each"},
         [&](const Row& row) { return rate_row(row, post_by_warps(132, n), &rate); });
     add({"shared_warps", "132 warps on one queue"},
-        [&](const Row& row) { return rate_row(row, share_by_warps(132, n), nullptr); });
+        [&](const Row& row) { return shared_row(row, share_by_warps(132, n)); });
     add({"shared_threads", "256 threads on one queue, each for itself"},
-        [&](const Row& row) { return rate_row(row, share_by_threads(8, 32, n), nullptr); });
+        [&](const Row& row) { return shared_row(row, share_by_threads(8, 32, n)); });
   }
+
+  void launching() {
+#if defined(STRAIT_BENCH_LAUNCH)
+    const unsigned n = asked_.launches;
+    const Goal half{0.5, Better::less};
+    add({"launch", "launch_send_wqe + launch_db_ring"},
+        [&](const Row& row) { return launch_row(row, launch_pairs(false, n), &half); });
+    add({"launch_waited", "  the same, each pair waited for"},
+        [&](const Row& row) { return launch_row(row, launch_pairs(true, n), nullptr); });
+#else
+    left_out("launch_* helpers: this tree has no strait/rdmaxcel.h");
+#endif
+  }
+  void left_out(const char* what) {
+    if (asked_.only.empty()) results_["left_out"].push_back(what);
+  }
+
+#if defined(STRAIT_BENCH_ACROSS)
+  Json beside_row(const Row& row, const Beside& b, const std::string& unit, const Goal* goal) {
+    Json out = compared(row, b.other_name, b.other.empty() ? Json() : figure(b.other, unit), figure(b.ours, unit),
+                        ratios(b.ours, b.other), goal);
+    out["note"] = b.note;
+    return out;
+  }
+
+  // The other process is started with the first of these rows and serves them all.
+  void across() {
+    const unsigned n = std::min(asked_.launches, 11u);
+    const Goal trip{2, Better::less}, leg{0.8, Better::more};
+    std::unique_ptr<Across> both;
+    const auto with = [&]() -> Across& {
+      if (!both) both = std::make_unique<Across>(asked_.near);
+      return *both;
+    };
+    // After a failure the two may be out of step: the next row begins anew.
+    const auto guarded = [&](auto&& measure) {
+      try {
+        return measure(with());
+      } catch (...) {
+        both.reset();
+        throw;
+      }
+    };
+    add({"sustained_132", "132 warps, own queues, the NIC executing"}, [&](const Row& row) {
+      return guarded([&](Across& a) { return beside_row(row, a.sustained(132, n), "M/s", nullptr); });
+    });
+    add({"round_trip_host", "8 B put + signal, round trip, host memory"}, [&](const Row& row) {
+      return guarded([&](Across& a) { return beside_row(row, a.round_trip(false, n), "us", &trip); });
+    });
+    add({"round_trip_gpu", "8 B put + signal, round trip, GPU memory"}, [&](const Row& row) {
+      return guarded([&](Across& a) { return beside_row(row, a.round_trip(true, n), "us", nullptr); });
+    });
+    add({"put_1MiB", "1 MiB puts, GPU to GPU, 16 in flight"},
+        [&](const Row& row) { return guarded([&](Across& a) { return beside_row(row, a.stream(n), "GB/s", &leg); }); });
+  }
+#else
+  void across() { left_out("rows between two processes: this tree has no strait/device_queue.hpp"); }
+#endif
 
   void resources() {
     if (asked_.ptxas_file.empty()) return;
@@ -180,6 +276,8 @@ Asked parse(int argc, char** argv) {
       asked.predictions_file = value;
     else if (word == "--ptxas")
       asked.ptxas_file = value;
+    else if (word == "--near")
+      asked.near = value;
     else
       throw std::invalid_argument(word + " is not known");
   }
@@ -190,6 +288,11 @@ Asked parse(int argc, char** argv) {
 }  // namespace bench::gpu
 
 int main(int argc, char** argv) try {
+  // The other process of rows between two: started by this program itself.
+#if defined(STRAIT_BENCH_ACROSS)
+  if (argc == 5 && std::string(argv[1]) == "--far")
+    return bench::gpu::run_far_side(std::stoi(argv[2]), std::stoi(argv[3]), argv[4]);
+#endif
   return bench::gpu::Program(bench::gpu::parse(argc, argv)).run();
 } catch (const std::exception& e) {
   std::cerr << "gpu_bench: " << e.what() << "\n";

@@ -89,6 +89,7 @@ class Bench {
     for (unsigned i = 0; i < launches; ++i) {
       if (i % 2 == 0) out.bare.push_back(once<Bare>());
       out.ours.push_back(once<Ours>());
+      out.ours_cycles.push_back(static_cast<double>(found_[0].cycles) / static_cast<double>(found_[0].posted));
       if (i % 2 != 0) out.bare.push_back(once<Bare>());
       beside(out);
     }
@@ -139,7 +140,8 @@ template <unsigned Members>
 Launches warp_pairs(unsigned warps, unsigned log_blocks, unsigned launches) {
   Bench bench(warps, log_blocks, Sharing::one_thread, {warps, Members});
   bench.same_bytes<WarpBare<Members, 2>, WarpOurs<Members>>();
-  return bench.pairs<WarpBare<Members, 2>, WarpOurs<Members>>(launches);
+  return bench.pairs<WarpBare<Members, 2>, WarpOurs<Members>>(
+      launches, [&](Launches& out) { out.one_release.push_back(bench.once<WarpBare<Members, 1>>()); });
 }
 
 }  // namespace

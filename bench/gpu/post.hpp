@@ -12,6 +12,8 @@ namespace bench::gpu {
 struct Launches {
   std::vector<double> bare;
   std::vector<double> ours;
+  std::vector<double> ours_cycles;  // the same by the multiprocessor's clock
+  std::vector<double> one_release;  // bare with a release before the record only; empty: not asked for
   std::vector<double> peer;         // empty: it was not built
   std::vector<double> peer_fenced;  // the same with the fence it lacks before its doorbell
 };

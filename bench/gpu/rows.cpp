@@ -85,7 +85,7 @@ Json failed(const Row& row, const std::string& why) {
 }
 
 std::string table_text(const Json& results, const Json& predictions) {
-  std::string out = fmt::format("{}\n{}\n\n", results.value("gpu", ""), results.value("host", ""));
+  std::string out = fmt::format("{}\n\n", results.value("gpu", ""));
   out += fmt::format("{:<44} {:<28} {:<12} {:<19} {:<8} {:<9} {}\n", "what", "beside", "ours", "ratio (quartiles)",
                      "to reach", "predicted", "reached");
   for (const Json& row : results["rows"]) {
@@ -100,6 +100,8 @@ std::string table_text(const Json& results, const Json& predictions) {
                        verdict(row));
     if (row.contains("note")) out += fmt::format("    {}\n", row["note"].get<std::string>());
   }
+  for (const Json& what : results.value("left_out", Json::array()))
+    out += fmt::format("left out: {}\n", what.get<std::string>());
   return out;
 }
 

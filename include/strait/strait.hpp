@@ -225,6 +225,11 @@ class PathText {
 };
 
 struct Done {
+  Done() = default;
+  // Written out for nvcc, which does not make an aggregate from arguments in parentheses.
+  Done(std::uint64_t bytes_moved, std::uint64_t old_value, std::optional<std::uint32_t> with_imm, PathText by)
+      : bytes(bytes_moved), value(old_value), imm(with_imm), path(by) {}
+
   std::uint64_t bytes = 0;
   std::uint64_t value = 0;           // atomics: what was there before
   std::optional<std::uint32_t> imm;  // receive: the sender's immediate
