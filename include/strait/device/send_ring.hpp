@@ -84,6 +84,12 @@ STRAIT_HD_INLINE void show_to_device(SendRing& ring, std::uint64_t next, std::ui
   order_after_doorbell();
 }
 
+// A doorbell that says the index of the next WQE, and nothing of the newest.
+STRAIT_HD_INLINE std::uint64_t doorbell_of_next(const SendRing& ring, std::uint64_t next) {
+  const std::uint32_t index = wire::mlx5::control_word0(0, next, wire::mlx5::Opcode::nop);
+  return wire::be64{static_cast<std::uint64_t>(index) << 32 | ring.qpn_shifted}.raw();
+}
+
 // Shows the device everything that is ready: one record and one doorbell for any number of posts before it. Nothing
 // new: nothing happens. Of the two things a doorbell may say, one owner says what libmlx5 does, the beginning of the
 // newest WQE; where threads share, it is the index of the next one, which nobody has to look up in the ring.
@@ -95,10 +101,8 @@ STRAIT_HD_INLINE void ring_doorbell(SendRing& ring) {
     ring.slots.rung = ready;
     show_to_device(ring, ready, ring.last_control);
   } else {
-    show_ready<S>(ring.slots, [&ring](std::uint64_t ready) {
-      const std::uint32_t index = wire::mlx5::control_word0(0, ready, wire::mlx5::Opcode::nop);
-      show_to_device(ring, ready, wire::be64{static_cast<std::uint64_t>(index) << 32 | ring.qpn_shifted}.raw());
-    });
+    show_ready<S>(ring.slots,
+                  [&ring](std::uint64_t ready) { show_to_device(ring, ready, doorbell_of_next(ring, ready)); });
   }
 }
 

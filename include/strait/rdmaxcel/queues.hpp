@@ -209,22 +209,12 @@ STRAIT_HD inline std::int32_t post_send(QueueState& q, const wqe_params_t& p) {
 // Everything ready, by record and doorbell in their order. A record that is not as we left it was written by another
 // poster, whose entries then lie where ours do: the queue is refused from then on.
 STRAIT_HD inline std::int32_t show_sends(QueueState& q) {
-  device::show_ready<kMany>(q.send.slots, [&q](std::uint64_t ready, std::uint64_t last) {
+  device::show_ready<kMany>(q.send.slots, [&q](std::uint64_t ready) {
     if (device::peek(q.send.record) != q.shown_send) {
       device::store_relaxed<kScope>(&q.mixed, 1);
       return;
     }
-#if defined(STRAIT_TARGET_CUDA)
-    // The ring lies across PCIe, and to read it back takes as long as everything else here. A doorbell may also carry
-    // the next free index and nothing else, as that of other GPU libraries does.
-    (void)last;
-    const std::uint64_t control = device::control_low(wire::mlx5::Opcode::nop, 0, ready, q.send.qpn_shifted, 0);
-#else
-    // Not yet rung, so the slot still holds this WQE: see ring_doorbell().
-    const std::uint64_t control =
-        device::load_relaxed<kScope>(reinterpret_cast<const std::uint64_t*>(device::block_at(q.send, last)));
-#endif
-    device::show_to_device(q.send, ready, control);
+    device::show_to_device(q.send, ready, device::doorbell_of_next(q.send, ready));
     q.shown_send = wire::be32{static_cast<std::uint32_t>(ready & wire::mlx5::kIndexMask)}.raw();
   });
   return is_mixed(q) ? RDMAXCEL_MIXED_POSTING : RDMAXCEL_SUCCESS;
@@ -247,7 +237,7 @@ STRAIT_HD inline std::int32_t post_receive(QueueState& q, const wqe_params_t& p)
   if (used < 1u << (q.receive.log_stride - 4)) device::store_data(at, 0, 0, wire::mlx5::kTerminatorLkey);
   write_label(q.receive_labels, slots.capacity, index, p.wr_id);
   device::commit<kMany>(slots, index, 1);
-  device::show_ready<kMany>(slots, [&q](std::uint64_t ready, std::uint64_t) {
+  device::show_ready<kMany>(slots, [&q](std::uint64_t ready) {
     if (device::peek(q.receive.record) != q.shown_receive) {
       device::store_relaxed<kScope>(&q.mixed, 1);
       return;
