@@ -103,7 +103,7 @@ class Program {
       launching();
     }
     across();
-    if (gpu) resources();
+    resources();
     const Json predictions = read_predictions();
     results_["predictions"] = predictions;
     std::cout << table_text(results_, predictions);
