@@ -216,6 +216,18 @@ STRAIT_RDMAXCEL_KERNEL void cu_db_ring(void* dst, void* src) {
 STRAIT_RDMAXCEL_KERNEL void cu_cqe_poll(int32_t* result, cqe_poll_params_t params) {
   if (STRAIT_RDMAXCEL_ONE_THREAD) *result = strait::rdmaxcel::in_one_word(strait::rdmaxcel::poll_there(params));
 }
+// Of launch_*(), which has found the queue on the host: looking for it again would be half of what the kernel does.
+STRAIT_RDMAXCEL_KERNEL void rdmaxcel_cu_send(strait::rdmaxcel::QueueState* state, wqe_params_t params) {
+  if (STRAIT_RDMAXCEL_ONE_THREAD)
+    strait::rdmaxcel::refuse(&state->refusal, strait::rdmaxcel::post_send(*state, params));
+}
+STRAIT_RDMAXCEL_KERNEL void rdmaxcel_cu_receive(strait::rdmaxcel::QueueState* state, wqe_params_t params) {
+  if (STRAIT_RDMAXCEL_ONE_THREAD)
+    strait::rdmaxcel::refuse(&state->refusal, strait::rdmaxcel::post_receive(*state, params));
+}
+STRAIT_RDMAXCEL_KERNEL void rdmaxcel_cu_ring(strait::rdmaxcel::QueueState* state) {
+  if (STRAIT_RDMAXCEL_ONE_THREAD) strait::rdmaxcel::refuse(&state->refusal, strait::rdmaxcel::show_sends(*state));
+}
 STRAIT_RDMAXCEL_KERNEL void rdmaxcel_cu_cqe_poll(cqe_poll_result_t* result, cqe_poll_params_t params) {
   if (STRAIT_RDMAXCEL_ONE_THREAD) *result = strait::rdmaxcel::poll_there(params);
 }
@@ -239,7 +251,7 @@ static inline void launch_send_wqe(wqe_params_t params) {
   int32_t status = 0;
   const QueueEntry* const e = sender_of(host_table, params, status);
   if (!ready_to_launch(e, status)) return;
-  STRAIT_RDMAXCEL_LAUNCH(last_launch_status, cu_send_wqe, params);
+  STRAIT_RDMAXCEL_LAUNCH(last_launch_status, rdmaxcel_cu_send, e->state, params);
   launched(e);
 }
 static inline void launch_recv_wqe(wqe_params_t params) {
@@ -247,7 +259,7 @@ static inline void launch_recv_wqe(wqe_params_t params) {
   int32_t status = 0;
   const QueueEntry* const e = receiver_of(host_table, params, status);
   if (!ready_to_launch(e, status)) return;
-  STRAIT_RDMAXCEL_LAUNCH(last_launch_status, cu_recv_wqe, params);
+  STRAIT_RDMAXCEL_LAUNCH(last_launch_status, rdmaxcel_cu_receive, e->state, params);
   launched(e);
 }
 static inline void launch_db_ring(void* dst, void* src) {
@@ -255,7 +267,7 @@ static inline void launch_db_ring(void* dst, void* src) {
   int32_t status = 0;
   const QueueEntry* const e = rung_by(host_table, dst, src, status);
   if (!ready_to_launch(e, status)) return;
-  STRAIT_RDMAXCEL_LAUNCH(last_launch_status, cu_db_ring, dst, src);
+  STRAIT_RDMAXCEL_LAUNCH(last_launch_status, rdmaxcel_cu_ring, e->state);
   launched(e);
 }
 // Waits for its own stream, and for nothing else of the device.

@@ -57,7 +57,7 @@ STRAIT_HD_INLINE void order_cqe_reads() {
 }
 
 STRAIT_HD_INLINE void relax() {
-  asm volatile("nanosleep.u32 64;");
+  asm volatile("nanosleep.u32 20;");
 }
 
 // A look at a word the device writes. Nothing is ordered by it: order_cqe_reads() follows once it says yes.
