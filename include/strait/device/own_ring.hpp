@@ -89,21 +89,21 @@ class OwnRing {
  private:
   STRAIT_HD_INLINE std::uint64_t completed() const { return next_ - (capacity() - room_); }
 
-  QueueState* state_;
-  std::uint8_t* blocks_;
-  std::uint32_t* record_;
-  std::uint64_t* doorbell_;
-  Reach reach_;
-  std::uint32_t mask_;
-  std::uint32_t qpn_shifted_;
-  std::uint32_t room_;  // blocks that are free
-  std::uint64_t next_;
-  std::uint64_t rung_;
-  std::uint64_t last_control_;
-  std::uint64_t failure_;
-  std::uint32_t* counter_of_;
-  std::uint32_t counters_;
-  CompletionRing sends_;
+  QueueState* state_ = nullptr;
+  std::uint8_t* blocks_ = nullptr;
+  std::uint32_t* record_ = nullptr;
+  std::uint64_t* doorbell_ = nullptr;
+  Reach reach_ = Reach::system;
+  std::uint32_t mask_ = 0;
+  std::uint32_t qpn_shifted_ = 0;
+  std::uint32_t room_ = 0;  // blocks that are free
+  std::uint64_t next_ = 0;
+  std::uint64_t rung_ = 0;
+  std::uint64_t last_control_ = 0;
+  std::uint64_t failure_ = 0;
+  std::uint32_t* counter_of_ = nullptr;
+  std::uint32_t counters_ = 0;
+  CompletionRing sends_{};
 };
 
 }  // namespace strait::device

@@ -54,7 +54,7 @@ class SharedRing {
  private:
   STRAIT_HD_INLINE SendRing& send() const { return state_->send; }
 
-  QueueState* state_;
+  QueueState* state_ = nullptr;
 };
 
 }  // namespace strait::device

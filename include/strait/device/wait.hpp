@@ -32,8 +32,8 @@ enum class Turn : std::uint8_t {
 };
 
 // Every wait of this folder is this loop: turns until one is the last, the deadline passes or the host raises its word.
-// Clock and word are looked at every 16th time and not the first, since either costs more than a turn and most waits are
-// short.
+// Clock and word are looked at every 16th time and not the first, since either costs more than a turn and most waits
+// are short.
 template <class Body>
 STRAIT_HD_INLINE Waited wait_bounded(const Limit& limit, Body&& turn) {
   std::uint32_t idle = 0;
