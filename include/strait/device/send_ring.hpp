@@ -110,13 +110,15 @@ struct Finished {
 
 // complete_up_to() with `completed` as it was before the counter was read. A thread that looks at a collapsed CQE must
 // read in that order: stopped between the two the other way round, it would take a counter from many laps ago for a new
-// one. Read this way a late look finds either the right WQE or one whose mark is gone.
+// one. Read this way a late look finds either the right WQE or one whose mark is gone. Where the counter was not new, a
+// thread stopped after reading it would find another WQE with the same 16 bits in flight, 65536 blocks on; but whatever
+// was in flight when `completed` was read lies within the ring's length of it.
 template <Sharing S>
 STRAIT_HD inline Finished complete_since(SendRing& ring, std::uint64_t completed, std::uint16_t wqe_counter) {
   const std::uint64_t start = widen(completed, wqe_counter);
   const std::uint64_t rung = rung_of<S>(ring.slots);
   Finished out{start, start, false};
-  if (start >= rung) return out;
+  if (start >= rung || start - completed >= ring.slots.capacity) return out;
   if constexpr (S == Sharing::one_thread) {
     const auto* control = reinterpret_cast<const wire::mlx5::CtrlSeg*>(block_at(ring, start));
     if (control->index() != wqe_counter) return out;
