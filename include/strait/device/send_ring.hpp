@@ -126,7 +126,8 @@ STRAIT_HD inline Finished complete_since(SendRing& ring, std::uint64_t completed
     out.end = start + (blocks == 0 ? 1 : blocks);
   } else {
     // The ring itself may be rewritten by a poster if another thread has completed this WQE meanwhile; its mark tells.
-    out.end = load_acquire<kScope<S>>(&ring.slots.marks[start & (ring.slots.capacity - 1)]);
+    // Relaxed: the CQE brought the mark along, as it did `rung`, and only its number is used.
+    out.end = load_relaxed<kScope<S>>(&ring.slots.marks[start & (ring.slots.capacity - 1)]);
     constexpr std::uint64_t longest = wire::mlx5::blocks_of(wire::mlx5::kMaxSegments);
     const std::uint64_t most = ring.slots.capacity < longest ? ring.slots.capacity : longest;
     if (out.end <= start || out.end - start > most) return out;

@@ -139,13 +139,8 @@ TEST_P(Spare, nothing_breaks_without_it) {
 }
 
 const Removed kSpare[] = {
-    {"acquire_of_reserved", {Leaf::compare_exchange, Kind::reserved, Call::post, Part::acquire}, "", ""},
-    {"release_of_reserved", {Leaf::compare_exchange, Kind::reserved, Call::post, Part::release}, "", ""},
     {"acquire_of_completed_when_raising", {Leaf::compare_exchange, Kind::completed, Call::reap, Part::acquire}, "", ""},
     {"acquire_of_completed_when_counting_space", {Leaf::load_acquire, Kind::completed, Call::space}, "", ""},
-    {"release_of_rung", {Leaf::store_release, Kind::rung, Call::ring}, "", ""},
-    {"acquire_of_rung", {Leaf::load_acquire, Kind::rung, Call::reap}, "", ""},
-    {"acquire_of_a_mark_when_reaping", {Leaf::load_acquire, Kind::mark, Call::reap}, "", ""},
 };
 INSTANTIATE_TEST_SUITE_P(orders, Spare, testing::ValuesIn(kSpare),
                          [](const auto& tested) { return std::string(tested.param.name); });

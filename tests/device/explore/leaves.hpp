@@ -24,6 +24,7 @@ enum class Leaf : std::uint8_t {
   store_release,
   fetch_add,
   compare_exchange,
+  compare_exchange_relaxed,
   store_segment,
   device_read,
   device_write,
@@ -34,7 +35,7 @@ void fence(Leaf leaf);
 std::uint64_t load(Leaf leaf, const void* at, unsigned bytes);
 void store(Leaf leaf, void* at, unsigned bytes, std::uint64_t value);
 std::uint64_t add(void* at, std::uint64_t value);
-bool exchange(void* at, std::uint64_t& expected, std::uint64_t desired);
+bool exchange(Leaf leaf, void* at, std::uint64_t& expected, std::uint64_t desired);
 void pause();
 std::uint64_t clock();
 
@@ -101,7 +102,12 @@ inline std::uint64_t fetch_add(std::uint64_t* p, std::uint64_t v) {
 template <Scope C>
 inline bool compare_exchange(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
   static_assert(C != Scope::block);
-  return explore::exchange(p, expected, desired);
+  return explore::exchange(explore::Leaf::compare_exchange, p, expected, desired);
+}
+template <Scope C>
+inline bool compare_exchange_relaxed(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
+  static_assert(C != Scope::block);
+  return explore::exchange(explore::Leaf::compare_exchange_relaxed, p, expected, desired);
 }
 
 inline void store_segment(void* at, std::uint64_t low, std::uint64_t high) {

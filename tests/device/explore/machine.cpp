@@ -14,24 +14,27 @@ constexpr std::uint64_t kUsedMask = 0x1f;  // as many preemptions can be counted
 Machine* g_machine = nullptr;
 
 const char* name_of(Leaf leaf) {
-  static constexpr const char* kNames[] = {"order_stores_before_dma",
-                                           "order_before_doorbell",
-                                           "order_after_doorbell",
-                                           "order_cqe_reads",
-                                           "peek",
-                                           "store_record",
-                                           "store_doorbell",
-                                           "load_acquire",
-                                           "load_relaxed",
-                                           "store_relaxed",
-                                           "store_release",
-                                           "fetch_add",
-                                           "compare_exchange",
-                                           "store_segment",
-                                           "reads",
-                                           "writes",
-                                           "none"};
-  return kNames[static_cast<unsigned>(leaf)];
+  switch (leaf) {
+    case Leaf::order_stores_before_dma: return "order_stores_before_dma";
+    case Leaf::order_before_doorbell: return "order_before_doorbell";
+    case Leaf::order_after_doorbell: return "order_after_doorbell";
+    case Leaf::order_cqe_reads: return "order_cqe_reads";
+    case Leaf::peek: return "peek";
+    case Leaf::store_record: return "store_record";
+    case Leaf::store_doorbell: return "store_doorbell";
+    case Leaf::load_acquire: return "load_acquire";
+    case Leaf::load_relaxed: return "load_relaxed";
+    case Leaf::store_relaxed: return "store_relaxed";
+    case Leaf::store_release: return "store_release";
+    case Leaf::fetch_add: return "fetch_add";
+    case Leaf::compare_exchange: return "compare_exchange";
+    case Leaf::compare_exchange_relaxed: return "compare_exchange_relaxed";
+    case Leaf::store_segment: return "store_segment";
+    case Leaf::device_read: return "reads";
+    case Leaf::device_write: return "writes";
+    case Leaf::none: break;
+  }
+  return "none";
 }
 
 const char* name_of(Kind kind) {
@@ -438,12 +441,13 @@ std::uint64_t Machine::add(unsigned cell, std::uint64_t value) {
   return found.value;
 }
 
-bool Machine::exchange(unsigned cell, std::uint64_t& expected, std::uint64_t desired) {
+bool Machine::exchange(Leaf leaf, unsigned cell, std::uint64_t& expected, std::uint64_t desired) {
   step_begins();
   Thread& t = threads_[current_];
   const Kind kind = memory.cell(cell).kind;
   const Message found = memory.newest(cell);
-  memory.join(mutated(Leaf::compare_exchange, kind, Part::acquire) ? t.on_acquire : t.now, found.view);
+  const bool relaxed = leaf == Leaf::compare_exchange_relaxed;
+  memory.join(relaxed || mutated(leaf, kind, Part::acquire) ? t.on_acquire : t.now, found.view);
   see(cell, memory.cell(cell).history.back());
   t.watched.push_back(static_cast<std::uint8_t>(cell));
   t.log = mix(t.log, found.value);
@@ -453,11 +457,11 @@ bool Machine::exchange(unsigned cell, std::uint64_t& expected, std::uint64_t des
     note("compare_exchange finds", cell, found.value);
     return false;
   }
-  View handed = mutated(Leaf::compare_exchange, kind, Part::release) ? t.on_release : t.now;
+  View handed = relaxed || mutated(leaf, kind, Part::release) ? t.on_release : t.now;
   memory.join(handed, found.view);
   memory.insert(cell, found.place + 1u, desired, (current_ + 1) << 16 | ++t.stores, true, handed);
   see(cell, static_cast<unsigned>(memory.messages.size() - 1));
-  note("compare_exchange", cell, desired);
+  note(name_of(leaf), cell, desired);
   program_->stored(*this, cell);
   return true;
 }
@@ -487,8 +491,8 @@ void store(Leaf leaf, void* at, unsigned bytes, std::uint64_t value) {
 std::uint64_t add(void* at, std::uint64_t value) {
   return machine().add(machine().cell_at(at, 8), value);
 }
-bool exchange(void* at, std::uint64_t& expected, std::uint64_t desired) {
-  return machine().exchange(machine().cell_at(at, 8), expected, desired);
+bool exchange(Leaf leaf, void* at, std::uint64_t& expected, std::uint64_t desired) {
+  return machine().exchange(leaf, machine().cell_at(at, 8), expected, desired);
 }
 void pause() {
   (void)machine().pause();

@@ -108,7 +108,7 @@ class Machine {
   std::uint64_t load(Leaf leaf, unsigned cell);
   void store(Leaf leaf, unsigned cell, std::uint64_t value);
   std::uint64_t add(unsigned cell, std::uint64_t value);
-  bool exchange(unsigned cell, std::uint64_t& expected, std::uint64_t desired);
+  bool exchange(Leaf leaf, unsigned cell, std::uint64_t& expected, std::uint64_t desired);
   unsigned pause();  // gives the cell that has news
   std::uint64_t clock() const { return threads_[current_].steps; }
   unsigned cell_at(const void* at, unsigned bytes);
