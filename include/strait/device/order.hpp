@@ -127,6 +127,15 @@ STRAIT_HD_INLINE bool compare_exchange(std::uint64_t* p, std::uint64_t& expected
   expected = old;
   return done;
 }
+// Where only the number matters: with acq_rel the fences around it would cost more than the rest of a post.
+template <Scope C>
+STRAIT_HD_INLINE bool compare_exchange_relaxed(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
+  std::uint64_t old;
+  STRAIT_BY_SCOPE("atom.relaxed", ".cas.b64 %0, [%1], %2, %3;", : "=l"(old) : "l"(p), "l"(expected), "l"(desired));
+  const bool done = old == expected;
+  expected = old;
+  return done;
+}
 // Looks at marks that other posters leave, several under way at once; one fence behind those that count.
 inline constexpr unsigned kMarkWindow = 8;
 template <Scope C>
@@ -221,6 +230,10 @@ STRAIT_HD_INLINE std::uint64_t fetch_add(std::uint64_t* p, std::uint64_t v) {
 template <Scope C>
 STRAIT_HD_INLINE bool compare_exchange(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
   return __hip_atomic_compare_exchange_strong(p, &expected, desired, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE, kHipScope<C>);
+}
+template <Scope C>
+STRAIT_HD_INLINE bool compare_exchange_relaxed(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
+  return __hip_atomic_compare_exchange_strong(p, &expected, desired, __ATOMIC_RELAXED, __ATOMIC_RELAXED, kHipScope<C>);
 }
 // Looks at marks that other posters leave, several under way at once; one fence behind those that count.
 inline constexpr unsigned kMarkWindow = 8;
@@ -324,6 +337,10 @@ STRAIT_HD_INLINE std::uint64_t fetch_add(std::uint64_t* p, std::uint64_t v) {
 template <Scope>
 STRAIT_HD_INLINE bool compare_exchange(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
   return __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+template <Scope>
+STRAIT_HD_INLINE bool compare_exchange_relaxed(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
+  return __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 // Marks of other posters, one at a time: a look costs little here.
 inline constexpr unsigned kMarkWindow = 1;

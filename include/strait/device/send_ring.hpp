@@ -112,15 +112,17 @@ struct Finished {
   bool known;           // false: no WQE in flight starts there; the completion is stale or not ours
 };
 
-// complete_up_to() with `completed` as it was before the counter was read. A thread that looks at a
-// collapsed CQE must read in that order: stopped between the two the other way round, it would take a counter from many
-// laps ago for a new one. Read this way a late look finds either the right WQE or one whose mark is gone.
+// complete_up_to() with `completed` as it was before the counter was read. A thread that looks at a collapsed CQE must
+// read in that order: stopped between the two the other way round, it would take a counter from many laps ago for a new
+// one. Read this way a late look finds either the right WQE or one whose mark is gone. Where the counter was not new, a
+// thread stopped after reading it would find another WQE with the same 16 bits in flight, 65536 blocks on; but whatever
+// was in flight when `completed` was read lies within the ring's length of it.
 template <Sharing S>
 STRAIT_HD inline Finished complete_since(SendRing& ring, std::uint64_t completed, std::uint16_t wqe_counter) {
   const std::uint64_t start = widen(completed, wqe_counter);
   const std::uint64_t rung = rung_of<S>(ring.slots);
   Finished out{start, start, false};
-  if (start >= rung) return out;
+  if (start >= rung || start - completed >= ring.slots.capacity) return out;
   constexpr std::uint64_t longest = wire::mlx5::blocks_of(wire::mlx5::kMaxSegments);
   const std::uint64_t most = ring.slots.capacity < longest ? ring.slots.capacity : longest;
   if constexpr (S == Sharing::one_thread) {
@@ -130,7 +132,8 @@ STRAIT_HD inline Finished complete_since(SendRing& ring, std::uint64_t completed
     out.end = start + (blocks == 0 ? 1 : blocks);
   } else {
     // The ring itself may be rewritten by a poster if another thread has completed this WQE meanwhile; its mark tells.
-    out.end = load_acquire<kScope<S>>(&ring.slots.marks[start & (ring.slots.capacity - 1)]);
+    // Relaxed: the CQE brought the mark along, as it did `rung`, and only its number is used.
+    out.end = load_relaxed<kScope<S>>(&ring.slots.marks[start & (ring.slots.capacity - 1)]);
   }
   out.known = out.end > start && out.end - start <= most && out.end <= rung;
   if (out.known) raise_completed<S>(ring.slots, out.end);

@@ -56,7 +56,8 @@ STRAIT_HD_INLINE bool reserve(Slots& s, std::uint64_t count, std::uint64_t& firs
       // `completed` may have overtaken a stale `at`; the exchange then fails and brings a fresh one.
       const std::uint64_t completed = load_acquire<kScope<S>>(&s.completed);
       if (at >= completed && at + count - completed > s.capacity) return false;
-      if (compare_exchange<kScope<S>>(&s.reserved, at, at + count)) {
+      // Relaxed: whose slots these were before is ordered by `completed` alone.
+      if (compare_exchange_relaxed<kScope<S>>(&s.reserved, at, at + count)) {
         first = at;
         return true;
       }
@@ -106,7 +107,9 @@ STRAIT_HD_INLINE void show_ready(Slots& s, Show&& show) {
   do {
     const std::uint64_t ready = collect_marks<S>(s);
     if (ready != load_relaxed<kScope<S>>(&s.rung)) {
-      store_release<kScope<S>>(&s.rung, ready);  // before showing: the completion may be reaped before show() returns
+      // Before showing: the completion may be reaped before show() returns. Relaxed: whoever reaps it has read a CQE
+      // that the device wrote after it was shown this, and show() begins with a fence.
+      store_relaxed<kScope<S>>(&s.rung, ready);
       show(ready);
     }
     // Fails if somebody asked meanwhile, and then `seen` counts them in. Acquire: their marks are visible to us.
@@ -118,7 +121,7 @@ STRAIT_HD_INLINE std::uint64_t rung_of(const Slots& s) {
   if constexpr (S == Sharing::one_thread)
     return s.rung;
   else
-    return load_acquire<kScope<S>>(&s.rung);
+    return load_relaxed<kScope<S>>(&s.rung);  // for those who have read a CQE: see show_ready()
 }
 
 template <Sharing S>

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "explore/scenarios.hpp"
+
+namespace explore {
+
+namespace {
+
+constexpr auto kOne = sd::Sharing::one_thread;
+constexpr auto kMany = sd::Sharing::many_threads;
+constexpr auto kNormal = sd::CompletionMode::normal;
+constexpr auto kCollapsed = sd::CompletionMode::collapsed;
+
+// The model's clock counts steps, and a wait that nothing can end is found without it.
+sd::Deadline never() {
+  return sd::Deadline::after_ns(~std::uint64_t{0});
+}
+
+class Rings : public World {
+ public:
+  using World::World;
+
+ protected:
+  void with_device(Machine& m) {
+    m.spawn(
+        "device", [this] { serve(); }, Machine::Role::device);
+  }
+  // Posts, and where the ring is full looks again when something has changed.
+  template <sd::Sharing S>
+  std::uint64_t post_when_free(std::uint32_t number) {
+    for (;;) {
+      machine().settle(2, number);
+      const sd::Pending p = post<S>(number);
+      if (p.ok()) return p.start;
+      if (p.posted != sd::Posted::full)
+        machine().violation("a post was refused as %u", static_cast<unsigned>(p.posted));
+      sd::relax();
+    }
+  }
+  template <sd::Sharing S>
+  void reap_one() {
+    do machine().settle(3, mix(polled_, slots().reserved));
+    while (!reap<S>() && (sd::relax(), true));
+  }
+};
+
+// One owner posts, rings and reaps. With a ring shorter than `posts` it goes round more than twice; with a longer one
+// only the completion ring does.
+template <std::uint32_t log_blocks, std::uint32_t posts, std::uint32_t log_cqes>
+class Owner : public Rings {
+ public:
+  Owner()
+      : Rings({.shared = false, .log_blocks = log_blocks, .cq = Cq::normal, .log_cqes = log_cqes, .lands = kLaps}) {}
+  void start(Machine& m) override {
+    make(m);
+    m.spawn("owner", [this] { own(); });
+    with_device(m);
+  }
+
+ private:
+  static constexpr bool kLaps = posts > 1u << log_blocks;
+
+  void own() {
+    std::uint64_t last = 0;
+    for (std::uint32_t n = 1; n <= posts; ++n) {
+      machine().settle(1, mix(n, send.slots.completed));
+      sd::Pending p = post<kOne>(n);
+      if (p.posted == sd::Posted::full) {
+        if (send.slots.reserved != n - 1 || send.slots.reserved - send.slots.completed != send.slots.capacity)
+          machine().violation("a ring with room says full, or a refusal changed it");
+        reap_one<kOne>();
+        check_landed(send.slots.completed - 1);
+        p = post<kOne>(n);
+      }
+      if (!p.ok()) machine().violation("a ring with room refuses");
+      last = p.start;
+      ring<kOne>();
+    }
+    if (!kLaps) {
+      while (send.slots.completed <= last) reap_one<kOne>();
+      return;
+    }
+    while (send.slots.completed < last) reap_one<kOne>();
+    machine().enter(Call::reap);
+    sd::Completion c;
+    if (sd::wait_until_done<kOne, kNormal>(send, completions, last, never(), c) != sd::Waited::ok)
+      machine().violation("the last wait did not end well");
+    check(sd::Polled::done, c);
+    check_landed(last);
+  }
+};
+
+// Two or three threads post to one ring and ring it, each `each` times.
+template <unsigned posters, std::uint32_t log_blocks, std::uint32_t each>
+class Posters : public Rings {
+ public:
+  Posters() : Rings({.log_blocks = log_blocks}) {}
+  void start(Machine& m) override {
+    make(m);
+    m.spawn("poster a", [this] { use(1); });
+    m.spawn("poster b", [this] { use(101); });
+    if (posters == 3) m.spawn("poster c", [this] { use(201); });
+    with_device(m);
+  }
+
+ private:
+  void use(std::uint32_t number) {
+    for (std::uint32_t i = 0; i < each; ++i) {
+      if (!post<kMany>(number + i).ok()) machine().violation("a ring with room refuses");
+      ring<kMany>();
+    }
+  }
+};
+
+// Two posters, a ring of one, nobody who reaps: one of them is told that it is full, and leaves no trace.
+class Full : public Rings {
+ public:
+  Full() : Rings({.log_blocks = 0}) {}
+  void start(Machine& m) override {
+    refused_ = 0;
+    make(m);
+    m.spawn("poster a", [this] { use(1); });
+    m.spawn("poster b", [this] { use(101); });
+    with_device(m);
+  }
+  void finish(Machine& m) override {
+    Rings::finish(m);
+    if (refused_ != 1 || executed_ != 1) m.violation("%u of two posts to a ring of one were refused", refused_);
+  }
+
+ private:
+  void use(std::uint32_t number) {
+    const sd::Pending p = post<kMany>(number);
+    if (p.posted == sd::Posted::full) ++refused_;
+    ring<kMany>();
+  }
+  unsigned refused_ = 0;
+};
+
+// A poster goes round a ring of one or two while another thread reads the collapsed CQE for it.
+template <std::uint32_t log_blocks, std::uint32_t posts>
+class Reader : public Rings {
+ public:
+  Reader() : Rings({.log_blocks = log_blocks, .cq = Cq::collapsed, .lands = log_blocks == 0}) {}
+  void start(Machine& m) override {
+    make(m);
+    m.spawn("poster", [this] {
+      for (std::uint32_t n = 1; n <= posts; ++n) {
+        post_when_free<kMany>(n);
+        ring<kMany>();
+      }
+    });
+    m.spawn("reader", [this] {
+      machine().enter(Call::reap);
+      sd::Completion c;
+      if (sd::wait_until_done<kMany, kCollapsed>(send, completions, posts - 1, never(), c) != sd::Waited::ok)
+        machine().violation("the wait did not end well");
+      if (log_blocks == 0) check_landed(posts - 1);
+    });
+    with_device(m);
+  }
+};
+
+// Two threads take turns on a ring of one: each posts, rings, and waits at the collapsed CQE.
+class Turns : public Rings {
+ public:
+  Turns() : Rings({.log_blocks = 0, .cq = Cq::collapsed}) {}
+  void start(Machine& m) override {
+    make(m);
+    m.spawn("poster a", [this] { use(1); });
+    m.spawn("poster b", [this] { use(101); });
+    with_device(m);
+  }
+
+ private:
+  void use(std::uint32_t number) {
+    const std::uint64_t start = post_when_free<kMany>(number);
+    ring<kMany>();
+    machine().enter(Call::reap);
+    sd::Completion c;
+    if (sd::wait_until_done<kMany, kCollapsed>(send, completions, start, never(), c) != sd::Waited::ok)
+      machine().violation("the wait did not end well");
+  }
+};
+
+// One thread posts and waits for a word that only another thread, the ring's poller, can give.
+class Waiter : public Rings {
+ public:
+  Waiter() : Rings({.log_blocks = 0, .cq = Cq::normal, .log_cqes = 1, .lands = true}) {}
+  void start(Machine& m) override {
+    make(m);
+    m.spawn("poster", [this] {
+      for (std::uint32_t n = 1; n <= 2; ++n) {
+        machine().enter(Call::space);
+        while (sd::free_blocks<kMany>(send) == 0) sd::relax();
+        const sd::Pending p = post<kMany>(n);
+        if (!p.ok()) machine().violation("there was room for one, and nobody else posts");
+        ring<kMany>();
+        machine().enter(Call::done);
+        while (!sd::is_done<kMany>(send, p.start)) sd::relax();
+        check_landed(p.start);
+      }
+    });
+    m.spawn("poller", [this] {
+      reap_one<kMany>();
+      reap_one<kMany>();
+    });
+    with_device(m);
+  }
+};
+
+// Two threads post receives over more than one lap, a third takes what arrives.
+class Receives : public Rings {
+ public:
+  Receives() : Rings({.receives = true, .log_blocks = 0, .cq = Cq::normal, .log_cqes = 0}) {}
+  void start(Machine& m) override {
+    make(m);
+    m.spawn("poster a", [this] { use(1); });
+    m.spawn("poster b", [this] { use(101); });
+    m.spawn("poller", [this] {
+      reap_one<kMany>();
+      reap_one<kMany>();
+    });
+    with_device(m);
+  }
+
+ private:
+  void use(std::uint32_t number) {
+    post_when_free<kMany>(number);
+    ring<kMany>();
+  }
+};
+
+// The same for one owner.
+class OwnReceives : public Rings {
+ public:
+  OwnReceives() : Rings({.receives = true, .shared = false, .log_blocks = 1, .cq = Cq::normal, .log_cqes = 0}) {}
+  void start(Machine& m) override {
+    make(m);
+    m.spawn("owner", [this] {
+      for (std::uint32_t n = 1; n <= 5; ++n) {
+        machine().settle(1, mix(n, receive.slots.completed));
+        sd::Pending p = post<kOne>(n);
+        if (p.posted == sd::Posted::full) {
+          reap_one<kOne>();
+          p = post<kOne>(n);
+        }
+        if (!p.ok()) machine().violation("a ring with room refuses");
+        ring<kOne>();
+      }
+      while (receive.slots.completed < 5) reap_one<kOne>();
+    });
+    with_device(m);
+  }
+};
+
+// A reader of the collapsed CQE that is stopped at some point of its look while the ring goes on for 65536 blocks, so
+// that the 16 bits of the CQE mean another WQE. All of that is in the past here: the histories have the values from
+// before and after, and the reader knows those from before. Entries 65538 and 65539 are in flight.
+class Sleeper : public Rings {
+ public:
+  Sleeper() : Rings({.log_blocks = 2, .cq = Cq::collapsed, .first = kFirst}) {}
+  void start(Machine& m) override {
+    make(m);
+    const auto counter = [](std::uint64_t index) {
+      return std::uint64_t{sw::be16{static_cast<std::uint16_t>(index)}.raw()};
+    };
+    // Before: entry 2 was the last to complete, 3 was in flight. The reader knows of all that.
+    View before;
+    const auto old = [&](unsigned cell, std::uint64_t value) {
+      m.past(cell, value, before);
+      before.message[cell] = static_cast<std::uint16_t>(m.memory.messages.size() - 1);
+    };
+    for (unsigned i = 0; i < 4; ++i) old(marks_[i], i + 1);
+    old(reserved_, 4);
+    old(rung_, 4);
+    old(tail_, counter(2));
+    old(completed_, 3);
+    // After: 65537 was the last to complete.
+    View after = before;
+    const auto now = [&](unsigned cell, std::uint64_t value) {
+      m.past(cell, value, after);
+      after.message[cell] = static_cast<std::uint16_t>(m.memory.messages.size() - 1);
+    };
+    for (std::uint64_t i = kFirst - 2; i < kFirst + 2; ++i) now(marks_[i & 3], i + 1);
+    now(reserved_, kFirst + 2);
+    now(rung_, kFirst + 2);
+    now(tail_, counter(kFirst - 1));
+    now(completed_, kFirst);
+    executed_ = kFirst;
+    m.spawn("reader", [this, before] {
+      machine().know(before);
+      machine().enter(Call::reap);
+      sd::Completion c;
+      (void)sd::poll_collapsed<kMany>(send, completions, c);  // World checks what it counts
+    });
+  }
+  void finish(Machine&) override {}
+
+ private:
+  static constexpr std::uint64_t kFirst = 65538;
+};
+
+template <class T>
+std::unique_ptr<Program> made() {
+  return std::make_unique<T>();
+}
+
+}  // namespace
+
+const std::vector<Scenario>& scenarios() {
+  static const std::vector<Scenario> kAll = {
+      {"owner", {}, made<Owner<1, 5, 0>>},
+      {"owner_two_cqes", {}, made<Owner<1, 5, 1>>},
+      {"owner_long_ring", {}, made<Owner<2, 4, 0>>},
+      {"own_receives", {}, made<OwnReceives>},
+      {"full", {}, made<Full>},
+      {"two_posters", {}, made<Posters<2, 1, 1>>},
+      {"two_posters_twice", {2}, made<Posters<2, 2, 2>>},
+      {"three_posters", {1}, made<Posters<3, 2, 1>>},
+      {"reader_ring_of_one", {}, made<Reader<0, 2>>},
+      {"reader_ring_of_two", {}, made<Reader<1, 2>>},
+      {"reader_next_lap", {1}, made<Reader<1, 3>>},
+      {"turns", {}, made<Turns>},
+      {"waiter", {}, made<Waiter>},
+      {"receives", {}, made<Receives>},
+      {"sleeper", {}, made<Sleeper>},
+  };
+  return kAll;
+}
+
+}  // namespace explore
