@@ -18,6 +18,7 @@ constexpr std::uint32_t kYieldTurn = 64;      // pause_turn() then lets others r
 
 Result<std::uint64_t> Leases::begin(std::uint32_t qpn) {
   const std::lock_guard changing(changing_);
+  if (stopped_) return fail(Code::gone, "the Node of this device queue was closed");
   std::uint64_t lease = 0;
   {
     const std::lock_guard lock(list_mutex_);
@@ -80,6 +81,7 @@ void Leases::stop() {
     return;
   }
   const std::lock_guard changing(changing_);
+  stopped_ = true;
   {
     const std::lock_guard lock(list_mutex_);
     held_.clear();

@@ -26,11 +26,12 @@ class Leases {
   Leases(const Leases&) = delete;
   Leases& operator=(const Leases&) = delete;
 
-  // Which one, for end().
+  // Which one, for end(). Code::gone after stop().
   [[nodiscard]] Result<std::uint64_t> begin(std::uint32_t qpn);
   // When it returns the thread has looked at this queue for the last time on behalf of this lease. Unknown: nothing.
   void end(std::uint64_t lease);
   void end_all_of(std::uint32_t qpn);
+  // Ends all of them, for good: the NICs are about to go.
   void stop();
 
  private:
@@ -39,7 +40,8 @@ class Leases {
 
   Core& core_;
   const sys::ForkMark mark_;
-  std::mutex changing_;  // who begins or ends; held while a thread is started or joined
+  std::mutex changing_;   // who begins or ends; held while a thread is started or joined
+  bool stopped_ = false;  // under it
   std::mutex list_mutex_;
   std::map<std::uint64_t, std::uint32_t> held_;  // lease -> qpn
   std::uint64_t next_ = 1;

@@ -98,6 +98,8 @@ Status DeviceQueue::create_cq(std::uint32_t entries, std::size_t ring_at, std::s
 Status DeviceQueue::create() {
   at_ = lay_out();
   STRAIT_TRY(memory_, sys::map_anonymous(at_.bytes, sys::Protect::read_write));
+  // After a fork one of the two processes would write to copies of pages that devices hold on to.
+  sys::keep_from_children(memory_);
   MemoryRequest sink;
   sink.address = reinterpret_cast<std::uint64_t>(memory_.data() + at_.sink);
   sink.length_bytes = sizeof(std::uint64_t);
@@ -129,10 +131,13 @@ Status DeviceQueue::create() {
 }
 
 void DeviceQueue::close() {
-  const bool ours = nic_.handle() != nullptr;  // a forked child's copy is not
-  if (std::exchange(has_qp_, false) && ours) nic_.ops()->destroy_qp(nic_.handle(), qp_.qpn, nullptr);
-  if (std::exchange(has_receive_cq_, false) && ours) nic_.ops()->destroy_cq(nic_.handle(), receive_cqn_, nullptr);
-  if (std::exchange(has_send_cq_, false) && ours) nic_.ops()->destroy_cq(nic_.handle(), send_cqn_, nullptr);
+  // Once: afterwards the NIC may be gone before this object. A forked child's copy has none.
+  if (std::exchange(has_qp_, false) && nic_.handle() != nullptr)
+    nic_.ops()->destroy_qp(nic_.handle(), qp_.qpn, nullptr);
+  if (std::exchange(has_receive_cq_, false) && nic_.handle() != nullptr)
+    nic_.ops()->destroy_cq(nic_.handle(), receive_cqn_, nullptr);
+  if (std::exchange(has_send_cq_, false) && nic_.handle() != nullptr)
+    nic_.ops()->destroy_cq(nic_.handle(), send_cqn_, nullptr);
   sink_.reset();
 }
 

@@ -46,7 +46,8 @@ std::size_t threads_now() {
 // Two Nodes of one process: what `queue` posts goes from `local` to `shared`.
 struct Rig {
   explicit Rig(const std::string& carrier = "auto", const std::string& progress = "thread")
-      : pair(settings({{"carrier", carrier}}), settings({{"carrier", carrier}, {"progress", progress}})),
+      : pair(settings({{"carrier", carrier}, {"grant", "ring"}}),
+             settings({{"carrier", carrier}, {"grant", "ring"}, {"progress", progress}})),
         shared(pair.owner, "host", kBytes, access::all),
         name(pair.owner.publish("block", shared.region).value()),
         target(lookup()),
@@ -267,7 +268,7 @@ TEST(DeviceQueue, TheProgressThreadGoesOnAfterALease) {
     Block mine(rig.pair.asker, "host", 4096, access::all);
     Published name = rig.pair.asker.publish("mine" + std::to_string(round), mine.region).value();
     const Target back = rig.pair.near.lookup("mine" + std::to_string(round)).value();
-    EXPECT_TRUE(rig.pair.near.get(rig.shared.region.slice(0, 4096), back.at(0)).wait(5s));
+    EXPECT_TRUE(rig.pair.near.get(rig.shared.region.slice(8192, 4096), back.at(0)).wait(5s));
   }
 }
 

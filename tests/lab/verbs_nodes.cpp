@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "device_proxy.hpp"
 #include "flow.hpp"
 #include "strait/plugin.h"
 #include "sys/library.hpp"
@@ -104,6 +105,11 @@ TEST(VerbsRail, MovesALongBlockWithAnImmediate) {
   ASSERT_TRUE(received) << received.error().explain();
   EXPECT_EQ(received->imm, 9u);
   EXPECT_TRUE(target.read(0, kLong) == bytes);
+}
+
+// Work requests in the format of ConnectX, posted by CPU threads as a kernel would, on a device that never saw one.
+TEST(VerbsRail, AGridPostsThroughTheProxy) {
+  posts_through_the_proxy(over_rxe(), "rxe0");
 }
 
 TEST(VerbsRail, TellsKindsOfNicsApart) {
