@@ -78,8 +78,10 @@ struct SignalRounds {
       const sd::Seen seen = lane.wait_signal(signal, i, sd::Deadline::after_ns(kPatienceNs));
       answer.waited = static_cast<std::uint32_t>(seen.waited);
       if (seen.waited != sd::Waited::ok) return answer;
-      if (sd::peek(in) != i) ++answer.wrong;
+      // Read before the answer, looked at after it: the way to host memory and back is not waited for twice.
+      const std::uint64_t came = sd::peek(in);
       if (!first && !send(lane, i)) return refused(answer);
+      if (came != i) ++answer.wrong;
       ++answer.done;
     }
     answer.end_ns = sd::now_ns();

@@ -13,7 +13,6 @@
 // for one_thread has one Lane at a time; the Lane keeps its counters in registers and gives them back when it goes.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "strait/device/group.hpp"
@@ -56,10 +55,7 @@ class Lane {
  public:
   STRAIT_HD_INLINE explicit Lane(const Queue& queue, G group = G{}) : state_(queue.state), group_(group) {
     usable_ = fits(queue) && queue.sharing == S && state_ != nullptr && fits(*state_);
-    if (!usable_) return;
-    ring_.open(*state_);
-    sink_address_ = state_->sink_address;
-    sink_lkey_ = state_->sink_lkey;
+    if (usable_) ring_.open(*state_);
   }
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -73,8 +69,8 @@ class Lane {
   STRAIT_HD_INLINE Pending put(const LocalRegion& from, std::uint64_t from_offset, const RemoteRegion& to,
                                std::uint64_t to_offset, std::uint64_t bytes, const How& how = {}) {
     return one(check(inside(from, from_offset, bytes) && inside(to, to_offset, bytes), bytes), how,
-               [&](const Slot& slot, Flags flags) {
-                 return write_rdma(slot, wire::mlx5::Opcode::rdma_write, flags, {to.address + to_offset, to.rkey},
+               [&](std::uint64_t at, Flags flags) {
+                 return write_rdma(at, wire::mlx5::Opcode::rdma_write, flags, {to.address + to_offset, to.rkey},
                                    from.address + from_offset, static_cast<std::uint32_t>(bytes), from.lkey);
                });
   }
@@ -82,8 +78,8 @@ class Lane {
   STRAIT_HD_INLINE Pending get(const LocalRegion& into, std::uint64_t into_offset, const RemoteRegion& from,
                                std::uint64_t from_offset, std::uint64_t bytes, const How& how = {}) {
     return one(check(inside(into, into_offset, bytes) && inside(from, from_offset, bytes), bytes), how,
-               [&](const Slot& slot, Flags flags) {
-                 return write_rdma(slot, wire::mlx5::Opcode::rdma_read, flags, {from.address + from_offset, from.rkey},
+               [&](std::uint64_t at, Flags flags) {
+                 return write_rdma(at, wire::mlx5::Opcode::rdma_read, flags, {from.address + from_offset, from.rkey},
                                    into.address + into_offset, static_cast<std::uint32_t>(bytes), into.lkey);
                });
   }
@@ -95,8 +91,13 @@ class Lane {
     static_assert(sizeof(T) <= 8);
     std::uint64_t bits = 0;
     __builtin_memcpy(&bits, &value, sizeof(T));
-    return one(check(inside(to, to_offset, sizeof(T))), how, [&](const Slot& slot, Flags flags) {
-      return write_value(slot, flags, {to.address + to_offset, to.rkey}, sizeof(T), bits);
+    return one(check(inside(to, to_offset, sizeof(T))), how, [&](std::uint64_t at, Flags flags) {
+      std::uint8_t* const block = ring_.block(at);
+      const std::uint64_t low = open(at, wire::mlx5::Opcode::rdma_write, flags, wire::be32{0}, 3);
+      store_remote(block + 16, {to.address + to_offset, to.rkey});
+      constexpr std::uint32_t header = wire::mlx5::kInlineFlag | static_cast<std::uint32_t>(sizeof(T));
+      store_segment(block + 32, wire::be32{header}.raw() | bits << 32, bits >> 32);
+      return low;
     });
   }
 
@@ -107,17 +108,14 @@ class Lane {
     if (bytes == 0) return this->signal(to, signal, add, how);
     const bool fine = inside(from, from_offset, bytes) && inside(to, to_offset, bytes) && has_signal(to, signal);
     const Remote word = signal_word(to, signal);
-    return many(check(fine, bytes), 2, how, [&](const Slot& slot, Flags flags) {
+    return many(check(fine, bytes), 2, how, [&](std::uint64_t at, Flags flags) {
       // The payload needs no completion of its own: it is done when the signal is.
-      (void)write_rdma(slot, wire::mlx5::Opcode::rdma_write, static_cast<Flags>(flags & ~kSignaled),
+      (void)write_rdma(at, wire::mlx5::Opcode::rdma_write, static_cast<Flags>(flags & ~kSignaled),
                        {to.address + to_offset, to.rkey}, from.address + from_offset, static_cast<std::uint32_t>(bytes),
                        from.lkey);
-      const Slot behind{ring_.block(slot.at + 1), slot.at + 1, slot.now};
-      if (slot.now) {
-        ring_.name_counter(slot.at, 0);
-        ring_.name_counter(behind.at, how.counter + 1);
-      }
-      return write_add(behind, static_cast<Flags>(flags & ~kFenced), word, add);
+      ring_.name_counter(at, 0);
+      ring_.name_counter(at + 1, how.counter + 1);
+      return write_add(at + 1, static_cast<Flags>(flags & ~kFenced), word, add);
     });
   }
 
@@ -125,7 +123,7 @@ class Lane {
   STRAIT_HD_INLINE Pending signal(const RemoteRegion& to, std::uint32_t index, std::uint64_t add, const How& how = {}) {
     const Remote word = signal_word(to, index);
     return one(check(fits(to) && has_signal(to, index)), how,
-               [&](const Slot& slot, Flags flags) { return write_add(slot, flags, word, add); });
+               [&](std::uint64_t at, Flags flags) { return write_add(at, flags, word, add); });
   }
 
   // The old value arrives in the 8 bytes at `result`, readable once the operation is waited for.
@@ -158,9 +156,9 @@ class Lane {
                                     std::uint64_t to_offset, std::uint64_t bytes, const How& how = {}) {
     const bool fine =
         inside(from, from_offset, bytes) && inside(to, to_offset, bytes) && bytes <= wire::mlx5::kMaxMessageBytes;
-    return each(fine, how, [&](const Slot& slot, Flags flags) {
-      if (bytes == 0) return open(slot, wire::mlx5::Opcode::nop, flags, wire::be32{0}, 1);
-      return write_rdma(slot, wire::mlx5::Opcode::rdma_write, flags, {to.address + to_offset, to.rkey},
+    return each(fine, how, [&](std::uint64_t at, Flags flags) {
+      if (bytes == 0) return open(at, wire::mlx5::Opcode::nop, flags, wire::be32{0}, 1);
+      return write_rdma(at, wire::mlx5::Opcode::rdma_write, flags, {to.address + to_offset, to.rkey},
                         from.address + from_offset, static_cast<std::uint32_t>(bytes), from.lkey);
     });
   }
@@ -170,8 +168,13 @@ class Lane {
     static_assert(sizeof(T) <= 8);
     std::uint64_t bits = 0;
     __builtin_memcpy(&bits, &value, sizeof(T));
-    return each(inside(to, to_offset, sizeof(T)), how, [&](const Slot& slot, Flags flags) {
-      return write_value(slot, flags, {to.address + to_offset, to.rkey}, sizeof(T), bits);
+    return each(inside(to, to_offset, sizeof(T)), how, [&](std::uint64_t at, Flags flags) {
+      std::uint8_t* const block = ring_.block(at);
+      const std::uint64_t low = open(at, wire::mlx5::Opcode::rdma_write, flags, wire::be32{0}, 3);
+      store_remote(block + 16, {to.address + to_offset, to.rkey});
+      constexpr std::uint32_t header = wire::mlx5::kInlineFlag | static_cast<std::uint32_t>(sizeof(T));
+      store_segment(block + 32, wire::be32{header}.raw() | bits << 32, bits >> 32);
+      return low;
     });
   }
 
@@ -318,51 +321,28 @@ class Lane {
     return fits(region) && bytes <= region.length_bytes && offset <= region.length_bytes - bytes;
   }
 
-  // The block of a WQE. Where `now` is false nothing is stored: the decision is taken by each store, without a branch.
-  struct Slot {
-    std::uint8_t* block;
-    std::uint64_t at;
-    bool now;
-
-    STRAIT_HD_INLINE void store(unsigned segment, std::uint64_t low, std::uint64_t high) const {
-      store_segment_if(now, block + std::size_t{16} * segment, low, high);
-    }
-    STRAIT_HD_INLINE void store_remote(const Remote& r) const {
-      store(1, wire::be64{r.addr}.raw(), wire::be32{r.rkey}.raw());
-    }
-    STRAIT_HD_INLINE void store_data(unsigned segment, std::uint64_t address, std::uint32_t bytes,
-                                     std::uint32_t lkey) const {
-      store(segment, be_pair(bytes, lkey), wire::be64{address}.raw());
-    }
-  };
-
-  // The control segment; its first word as it lies in memory.
-  STRAIT_HD_INLINE std::uint64_t open(const Slot& slot, wire::mlx5::Opcode opcode, Flags flags, wire::be32 imm,
+  // The control segment of the WQE at `at`; its first word as it lies in memory.
+  STRAIT_HD_INLINE std::uint64_t open(std::uint64_t at, wire::mlx5::Opcode opcode, Flags flags, wire::be32 imm,
                                       std::uint32_t ds) {
-    const std::uint64_t low = control_low(opcode, 0, slot.at, ring_.qpn_shifted(), ds);
-    slot.store(0, low, control_high(flags, imm));
+    const std::uint64_t low = control_low(opcode, 0, at, ring_.qpn_shifted(), ds);
+    store_segment(ring_.block(at), low, control_high(flags, imm));
     return low;
   }
-  STRAIT_HD_INLINE std::uint64_t write_rdma(const Slot& slot, wire::mlx5::Opcode opcode, Flags flags,
+  STRAIT_HD_INLINE std::uint64_t write_rdma(std::uint64_t at, wire::mlx5::Opcode opcode, Flags flags,
                                             const Remote& remote, std::uint64_t address, std::uint32_t bytes,
                                             std::uint32_t lkey) {
-    const std::uint64_t low = open(slot, opcode, flags, wire::be32{0}, bytes == 0 ? 2 : 3);
-    slot.store_remote(remote);
-    if (bytes != 0) slot.store_data(2, address, bytes, lkey);
+    std::uint8_t* const block = ring_.block(at);
+    const std::uint64_t low = open(at, opcode, flags, wire::be32{0}, bytes == 0 ? 2 : 3);
+    store_remote(block + 16, remote);
+    if (bytes != 0) store_data(block + 32, address, bytes, lkey);
     return low;
   }
-  STRAIT_HD_INLINE std::uint64_t write_value(const Slot& slot, Flags flags, const Remote& remote, std::uint32_t bytes,
-                                             std::uint64_t bits) {
-    const std::uint64_t low = open(slot, wire::mlx5::Opcode::rdma_write, flags, wire::be32{0}, 3);
-    slot.store_remote(remote);
-    slot.store(2, wire::be32{wire::mlx5::kInlineFlag | bytes}.raw() | bits << 32, bits >> 32);
-    return low;
-  }
-  STRAIT_HD_INLINE std::uint64_t write_add(const Slot& slot, Flags flags, const Remote& word, std::uint64_t add) {
-    const std::uint64_t low = open(slot, wire::mlx5::Opcode::atomic_fa, flags, wire::be32{0}, 4);
-    slot.store_remote(word);
-    slot.store(2, wire::be64{add}.raw(), 0);
-    slot.store_data(3, sink_address_, 8, sink_lkey_);
+  STRAIT_HD_INLINE std::uint64_t write_add(std::uint64_t at, Flags flags, const Remote& word, std::uint64_t add) {
+    std::uint8_t* const block = ring_.block(at);
+    const std::uint64_t low = open(at, wire::mlx5::Opcode::atomic_fa, flags, wire::be32{0}, 4);
+    store_remote(block + 16, word);
+    store_segment(block + 32, wire::be64{add}.raw(), 0);
+    store_data(block + 48, state_->sink_address, 8, state_->sink_lkey);
     return low;
   }
   STRAIT_HD_INLINE static bool has_signal(const RemoteRegion& to, std::uint32_t index) {
@@ -408,30 +388,26 @@ class Lane {
     if (group_.rank() == 0) {
       const bool good = wrong == Posted::ok && usable_ && (how.flags & ~kKnownFlags) == 0;
       std::uint64_t first = 0;
-      bool now = good && ring_.reserve(blocks, first);
-      if (!now) {
+      if (good && ring_.reserve(blocks, first)) {
+        pending.start = finish(first, blocks, how, write(first, flags));
+      } else {
         pending.posted = good ? wait_for_room(blocks, how, first) : wrong != Posted::ok ? wrong : Posted::invalid;
-        now = pending.ok();
-      }
-      pending.start = first + blocks - 1;
-      // Where threads share, everything about the ring lies in memory, and not even that may be looked at if it is not
-      // a queue.
-      if (S == Sharing::one_thread || now) {
-        const std::uint64_t low = write(Slot{ring_.block(first), first, now}, flags);
-        if (now) {
-          ring_.commit(first, blocks, low);
-          posted(pending.start, how);
-        }
+        if (how.room_ns != 0 && pending.ok()) pending.start = finish(first, blocks, how, write(first, flags));
       }
     }
     return group_.share(pending);
   }
   template <class Write>
   STRAIT_HD_INLINE Pending one(Posted wrong, const How& how, Write&& write) {
-    return many(wrong, 1, how, [&](const Slot& slot, Flags flags) {
-      if (slot.now) ring_.name_counter(slot.at, how.counter + 1);
-      return write(slot, flags);
+    return many(wrong, 1, how, [&](std::uint64_t at, Flags flags) {
+      ring_.name_counter(at, how.counter + 1);
+      return write(at, flags);
     });
+  }
+  STRAIT_HD_INLINE std::uint64_t finish(std::uint64_t first, std::uint32_t blocks, const How& how, std::uint64_t low) {
+    ring_.commit(first, blocks, low);
+    posted(first + blocks - 1, how);
+    return first + blocks - 1;
   }
   // The leader's end of a post: `last` is the newest WQE.
   STRAIT_HD_INLINE void posted(std::uint64_t last, const How& how) {
@@ -456,8 +432,7 @@ class Lane {
     if (!taken.ok()) return taken;
     const std::uint64_t at = taken.start + rank;
     // Wrong arguments of one member must not leave a hole in the ring.
-    const Slot slot{ring_.block(at), at, true};
-    const std::uint64_t low = fine ? write(slot, flags) : open(slot, wire::mlx5::Opcode::nop, flags, wire::be32{0}, 1);
+    const std::uint64_t low = fine ? write(at, flags) : open(at, wire::mlx5::Opcode::nop, flags, wire::be32{0}, 1);
     ring_.name_counter(at, how.counter + 1);
     group_.sync();  // every member's stores come before the leader's doorbell
     const std::uint64_t last = taken.start + size - 1;
@@ -497,19 +472,21 @@ class Lane {
                                   const LocalRegion& result, std::uint64_t result_offset, std::uint64_t low_operand,
                                   std::uint64_t high_operand, const How& how) {
     const bool fine = inside(to, offset, 8) && inside(result, result_offset, 8) && (to.address + offset) % 8 == 0;
-    return one(check(fine), how, [&](const Slot& slot, Flags flags) {
-      const std::uint64_t low = open(slot, opcode, flags, wire::be32{0}, 4);
-      slot.store_remote({to.address + offset, to.rkey});
-      slot.store(2, low_operand, high_operand);
-      slot.store_data(3, result.address + result_offset, 8, result.lkey);
+    return one(check(fine), how, [&](std::uint64_t at, Flags flags) {
+      std::uint8_t* const block = ring_.block(at);
+      const std::uint64_t low = open(at, opcode, flags, wire::be32{0}, 4);
+      store_remote(block + 16, {to.address + offset, to.rkey});
+      store_segment(block + 32, low_operand, high_operand);
+      store_data(block + 48, result.address + result_offset, 8, result.lkey);
       return low;
     });
   }
   STRAIT_HD_INLINE Pending message(wire::mlx5::Opcode opcode, const LocalRegion& from, std::uint64_t offset,
                                    std::uint64_t bytes, wire::be32 imm, const How& how) {
-    return one(check(inside(from, offset, bytes), bytes), how, [&](const Slot& slot, Flags flags) {
-      const std::uint64_t low = open(slot, opcode, flags, imm, bytes == 0 ? 1 : 2);
-      if (bytes != 0) slot.store_data(1, from.address + offset, static_cast<std::uint32_t>(bytes), from.lkey);
+    return one(check(inside(from, offset, bytes), bytes), how, [&](std::uint64_t at, Flags flags) {
+      std::uint8_t* const block = ring_.block(at);
+      const std::uint64_t low = open(at, opcode, flags, imm, bytes == 0 ? 1 : 2);
+      if (bytes != 0) store_data(block + 16, from.address + offset, static_cast<std::uint32_t>(bytes), from.lkey);
       return low;
     });
   }
@@ -539,8 +516,7 @@ class Lane {
       const std::uint64_t now = now_ns();
       how.room_ns = deadline.at_ns > now ? deadline.at_ns - now : 1;
       if (take(1, how, at) != Posted::ok) return {Waited::timeout, {}, {}, 0, 0};
-      const std::uint64_t low =
-          open(Slot{ring_.block(at), at, true}, wire::mlx5::Opcode::nop, kSignaled, wire::be32{0}, 1);
+      const std::uint64_t low = open(at, wire::mlx5::Opcode::nop, kSignaled, wire::be32{0}, 1);
       ring_.name_counter(at, 0);
       ring_.commit(at, 1, low);
       posted(at, how);
@@ -559,8 +535,6 @@ class Lane {
   };
 
   QueueState* state_;
-  std::uint64_t sink_address_ = 0;
-  std::uint32_t sink_lkey_ = 0;
   std::uint64_t last_ = 0;  // the newest WQE this lane posted; rank 0 knows
   bool usable_ = false;
   bool any_ = false;

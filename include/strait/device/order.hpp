@@ -155,12 +155,6 @@ STRAIT_HD_INLINE void order_mark_reads() {
 STRAIT_HD_INLINE void store_segment(void* at, std::uint64_t low, std::uint64_t high) {
   asm volatile("st.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(low), "l"(high) : "memory");
 }
-// Without a branch, which would cost as much as the stores of a WQE.
-STRAIT_HD_INLINE void store_segment_if(bool now, void* at, std::uint64_t low, std::uint64_t high) {
-  asm volatile("{ .reg .pred now; setp.ne.u32 now, %3, 0; @now st.v2.u64 [%0], {%1, %2}; }" ::"l"(at), "l"(low),
-               "l"(high), "r"(static_cast<std::uint32_t>(now))
-               : "memory");
-}
 
 #elif defined(STRAIT_TARGET_AMD)
 
@@ -253,9 +247,6 @@ STRAIT_HD_INLINE void order_mark_reads() {
 STRAIT_HD_INLINE void store_segment(void* at, std::uint64_t low, std::uint64_t high) {
   typedef std::uint64_t Segment __attribute__((ext_vector_type(2), may_alias));
   *static_cast<Segment*>(at) = Segment{low, high};
-}
-STRAIT_HD_INLINE void store_segment_if(bool now, void* at, std::uint64_t low, std::uint64_t high) {
-  if (now) store_segment(at, low, high);
 }
 
 #else  // hosts
@@ -353,9 +344,6 @@ STRAIT_HD_INLINE void order_mark_reads() {}
 STRAIT_HD_INLINE void store_segment(void* at, std::uint64_t low, std::uint64_t high) {
   __builtin_memcpy(at, &low, 8);
   __builtin_memcpy(static_cast<std::uint8_t*>(at) + 8, &high, 8);
-}
-STRAIT_HD_INLINE void store_segment_if(bool now, void* at, std::uint64_t low, std::uint64_t high) {
-  if (now) store_segment(at, low, high);
 }
 // Up to 8 bytes from any alignment, zero-filled.
 STRAIT_HD_INLINE std::uint64_t load_bytes(const std::uint8_t* p, std::uint32_t n) {

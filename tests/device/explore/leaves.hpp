@@ -126,9 +126,6 @@ inline void store_segment(void* at, std::uint64_t low, std::uint64_t high) {
   explore::store(explore::Leaf::store_segment, at, 8, low);
   explore::store(explore::Leaf::store_segment, static_cast<std::uint8_t*>(at) + 8, 8, high);
 }
-inline void store_segment_if(bool now, void* at, std::uint64_t low, std::uint64_t high) {
-  if (now) store_segment(at, low, high);
-}
 // The caller's own memory, which nobody else looks at: no step of the machine.
 inline std::uint64_t load_bytes(const std::uint8_t* p, std::uint32_t n) {
   std::uint64_t v = 0;
