@@ -73,17 +73,20 @@ struct SignalRounds {
     answer.begin_ns = sd::now_ns();
     sd::Lane<sd::Sharing::one_thread> lane(queue);
     if (!lane.usable()) return refused(answer);
+    // Each payload is read when its signal is there, and looked at after the next send: the way to host memory and back
+    // is not waited for twice.
+    std::uint64_t came = base;
     for (std::uint64_t i = base + 1; i <= base + rounds; ++i) {
       if (first && !send(lane, i)) return refused(answer);
+      if (came != i - 1) ++answer.wrong;
       const sd::Seen seen = lane.wait_signal(signal, i, sd::Deadline::after_ns(kPatienceNs));
       answer.waited = static_cast<std::uint32_t>(seen.waited);
       if (seen.waited != sd::Waited::ok) return answer;
-      // Read before the answer, looked at after it: the way to host memory and back is not waited for twice.
-      const std::uint64_t came = sd::peek(in);
+      came = sd::peek(in);
       if (!first && !send(lane, i)) return refused(answer);
-      if (came != i) ++answer.wrong;
       ++answer.done;
     }
+    if (came != base + rounds) ++answer.wrong;
     answer.end_ns = sd::now_ns();
     answer.waited = static_cast<std::uint32_t>(lane.flush(sd::Deadline::after_ns(kPatienceNs)).waited);
     return answer;
