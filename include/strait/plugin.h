@@ -276,6 +276,20 @@ typedef struct strait_memory_port {
   /* Carries stop at every set bit of `boundary`. */
   int32_t (*fetch_add)(void* context, uint64_t address, uint32_t width, uint64_t add, uint64_t boundary, uint64_t* old);
   void (*order)(void* context); /* earlier writes become visible before later ones */
+
+  /* From here on optional: null, or not covered by struct_size, where the port has no such thing.
+   *
+   * Whole pages of host memory that many copies of this port will come from or go to, until release, which takes the
+   * same first byte: they are pinned. 0: done. Anything else: they are not, and copies go as they would without. */
+  int32_t (*prepare)(void* context, void* host, uint64_t length_bytes);
+  void (*release)(void* context, void* host);
+  /* Copies that go on by themselves; both ranges belong to the copy until it has ended. 0: it was begun, and `*ticket`
+   * is for done. */
+  int32_t (*start_read)(void* context, uint64_t address, void* into, uint64_t length_bytes, uint64_t* ticket);
+  int32_t (*start_write)(void* context, uint64_t address, const void* from, uint64_t length_bytes, uint64_t* ticket);
+  /* 1: it has ended, and its bytes are visible. 0: not yet. Negative: it has failed, and touches nothing any more. A
+   * ticket that was answered with anything but 0 is used up. */
+  int32_t (*done)(void* context, uint64_t ticket);
 } strait_memory_port;
 
 /* ---- NICs with mlx5 rings -------------------------------------------------------------------------------------------

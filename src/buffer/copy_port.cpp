@@ -41,6 +41,27 @@ std::int32_t CopyPort::change(std::uint64_t address, std::uint32_t width, std::u
   });
 }
 
+Status CopyPort::prepare(Range pages) {
+  const HostPages::Way way{this,
+                           [](void* self, std::uint32_t, Range missing, std::uint32_t) -> Result<std::uint64_t> {
+                             STRAIT_CHECK(port_of(self).pin(missing));
+                             return missing.address;  // nobody asks where the device sees them
+                           },
+                           [](void* self, Range all) -> Status {
+                             if (port_of(self).in_child()) return {};
+                             return port_of(self).unpin(all);
+                           }};
+  const std::lock_guard lock(prepared_mutex_);
+  STRAIT_TRY(HostPages::Hold hold, HostPages::of_process(kind()).reach(way, 0, pages, 0));
+  prepared_.emplace(pages.address, std::move(hold));
+  return {};
+}
+
+void CopyPort::unpin_all() {
+  const std::lock_guard lock(prepared_mutex_);
+  prepared_.clear();
+}
+
 strait_memory_port CopyPort::port() {
   strait_memory_port port{};
   port.abi_version = STRAIT_PLUGIN_ABI;
@@ -74,7 +95,47 @@ strait_memory_port CopyPort::port() {
       return true;
     });
   };
-  // Every write is complete before it returns.
+  port.prepare = [](void* context, void* host, std::uint64_t length_bytes) {
+    CopyPort& self = port_of(context);
+    return self.guarded([&] { return self.prepare({reinterpret_cast<std::uint64_t>(host), length_bytes}); });
+  };
+  port.release = [](void* context, void* host) {
+    CopyPort& self = port_of(context);
+    (void)self.guarded([&]() -> Status {
+      const std::lock_guard lock(self.prepared_mutex_);
+      const auto found = self.prepared_.find(reinterpret_cast<std::uint64_t>(host));
+      if (found != self.prepared_.end()) self.prepared_.erase(found);
+      return {};
+    });
+  };
+  port.start_read = [](void* context, std::uint64_t address, void* into, std::uint64_t length_bytes,
+                       std::uint64_t* ticket) {
+    CopyPort& self = port_of(context);
+    self.used_.add();
+    return self.guarded([&]() -> Status {
+      STRAIT_TRY(*ticket, self.start(reinterpret_cast<std::uint64_t>(into), address, length_bytes));
+      return {};
+    });
+  };
+  port.start_write = [](void* context, std::uint64_t address, const void* from, std::uint64_t length_bytes,
+                        std::uint64_t* ticket) {
+    CopyPort& self = port_of(context);
+    self.used_.add();
+    return self.guarded([&]() -> Status {
+      STRAIT_TRY(*ticket, self.start(address, reinterpret_cast<std::uint64_t>(from), length_bytes));
+      return {};
+    });
+  };
+  port.done = [](void* context, std::uint64_t ticket) {
+    CopyPort& self = port_of(context);
+    std::int32_t state = 0;
+    const std::int32_t failed = self.guarded([&]() -> Status {
+      state = self.done(ticket);
+      return {};
+    });
+    return failed != 0 ? -failed : state;
+  };
+  // Every write is complete before it returns, or before `done` says so.
   port.order = [](void*) { std::atomic_thread_fence(std::memory_order_seq_cst); };
   return port;
 }

@@ -19,6 +19,15 @@ HostPages& HostPages::of_process(const std::string& kind) {
 }
 
 Result<HostPages::Hold> HostPages::reach(Provider& provider, std::uint32_t device, Range range, std::uint32_t flags) {
+  const Way way{&provider,
+                [](void* self, std::uint32_t index, Range pages, std::uint32_t how) {
+                  return static_cast<Provider*>(self)->reach_host(index, pages, how);
+                },
+                [](void* self, Range pages) { return static_cast<Provider*>(self)->release_host(pages); }};
+  return reach(way, device, range, flags);
+}
+
+Result<HostPages::Hold> HostPages::reach(const Way& way, std::uint32_t device, Range range, std::uint32_t flags) {
   if (range.address == 0 || range.length_bytes == 0 || range.length_bytes > UINT64_MAX / 2 ||
       range.address > UINT64_MAX / 2)
     return fail(Code::invalid, "{} bytes at {:#x} are no host memory", range.length_bytes, range.address);
@@ -28,7 +37,7 @@ Result<HostPages::Hold> HostPages::reach(Provider& provider, std::uint32_t devic
   const std::lock_guard lock(mutex_);
   Hold hold;
   hold.pages_ = this;
-  hold.provider_ = &provider;
+  hold.way_ = way;
   Status taken = take_locked(hold, device, {first, end - first}, flags);
   if (!taken) {
     release_locked(hold);
@@ -50,7 +59,7 @@ Status HostPages::take_locked(Hold& hold, std::uint32_t device, Range pages, std
       Registered made;
       made.length_bytes = until - at;
       made.flags = flags;
-      STRAIT_TRY(made.device_address, hold.provider_->reach_host(device, {at, made.length_bytes}, flags));
+      STRAIT_TRY(made.device_address, hold.way_.reach(hold.way_.self, device, {at, made.length_bytes}, flags));
       ++counts_.registered;
       found = table_.emplace(at, made).first;
     } else if (found->second.flags != flags) {
@@ -64,8 +73,8 @@ Status HostPages::take_locked(Hold& hold, std::uint32_t device, Range pages, std
     if (at == pages.address) {
       hold.device_address_ = seen_at;
     } else if (seen_at - hold.device_address_ != at - pages.address) {
-      return fail(Code::unsupported, "{} sees the pages around {:#x} apart from each other, as they were registered",
-                  hold.provider_->devices()[device].name, at);
+      return fail(Code::unsupported,
+                  "device {} sees the pages around {:#x} apart from each other, as they were registered", device, at);
     }
     at = found->first + found->second.length_bytes;
   }
@@ -78,7 +87,7 @@ void HostPages::release_locked(Hold& hold) {
     hold.starts_.pop_back();
     if (--found->second.uses != 0) continue;
     // A driver that will not is not asked again: the pages are its own from now on, as after a reset of the device.
-    (void)hold.provider_->release_host({found->first, found->second.length_bytes});
+    (void)hold.way_.release(hold.way_.self, {found->first, found->second.length_bytes});
     ++counts_.released;
     table_.erase(found);
   }

@@ -23,6 +23,12 @@ namespace strait::buffer {
 
 class HostPages {
  public:
+  // Who registers: a Provider, or the inside of one.
+  struct Way {
+    void* self = nullptr;
+    Result<std::uint64_t> (*reach)(void* self, std::uint32_t device, Range pages, std::uint32_t flags) = nullptr;
+    Status (*release)(void* self, Range pages) = nullptr;
+  };
   // Host memory that a device reaches as long as this lives. Given back through the provider it was asked of, which
   // must still be open, before the memory is unmapped.
   class Hold {
@@ -30,14 +36,14 @@ class HostPages {
     Hold() = default;
     Hold(Hold&& other) noexcept
         : pages_(std::exchange(other.pages_, nullptr)),
-          provider_(other.provider_),
+          way_(other.way_),
           starts_(std::move(other.starts_)),
           device_address_(other.device_address_) {}
     Hold& operator=(Hold&& other) noexcept {
       if (this != &other) {
         reset();
         pages_ = std::exchange(other.pages_, nullptr);
-        provider_ = other.provider_;
+        way_ = other.way_;
         starts_ = std::move(other.starts_);
         device_address_ = other.device_address_;
       }
@@ -52,7 +58,7 @@ class HostPages {
    private:
     friend class HostPages;
     HostPages* pages_ = nullptr;
-    Provider* provider_ = nullptr;
+    Way way_;
     std::vector<std::uint64_t> starts_;  // of the registrations it counts on, in the order it took them
     std::uint64_t device_address_ = 0;
   };
@@ -65,6 +71,7 @@ class HostPages {
 
   // `flags`: STRAIT_HOST_*. All of the range or nothing: after a failure the table is as before.
   [[nodiscard]] Result<Hold> reach(Provider& provider, std::uint32_t device, Range range, std::uint32_t flags);
+  [[nodiscard]] Result<Hold> reach(const Way& way, std::uint32_t device, Range range, std::uint32_t flags);
 
   struct Counts {
     std::uint64_t registered = 0, released = 0, now = 0;

@@ -12,6 +12,7 @@
 #include "buffer/copy_port.hpp"
 #include "buffer/opened_handles.hpp"
 #include "buffer/pci.hpp"
+#include "sys/mapping.hpp"
 
 namespace strait::buffer {
 namespace {
@@ -98,6 +99,12 @@ class BytesPort final : public CopyPort {
  public:
   alignas(8) unsigned char bytes[64] = {};
   bool child = false;
+  int pinned = 0;
+  int* last = nullptr;
+  ~BytesPort() override {
+    unpin_all();
+    if (last != nullptr) *last = pinned;
+  }
 
  protected:
   Status read(std::uint64_t address, void* into, std::uint64_t length_bytes) override {
@@ -111,7 +118,62 @@ class BytesPort final : public CopyPort {
     return {};
   }
   bool in_child() const override { return child; }
+  Result<std::uint64_t> start(std::uint64_t to, std::uint64_t from, std::uint64_t length_bytes) override {
+    STRAIT_CHECK(to < sizeof bytes ? write(to, reinterpret_cast<const void*>(from), length_bytes)
+                                   : read(from, reinterpret_cast<void*>(to), length_bytes));
+    return 7;
+  }
+  std::int32_t done(std::uint64_t ticket) override {
+    return ticket == 7 ? 1 : -static_cast<std::int32_t>(Code::invalid);
+  }
+  const char* kind() const override { return "bytes"; }
+  Status pin(Range pages) override {
+    if (pages.length_bytes > 1 << 20) return fail(Code::limit, "too much");
+    ++pinned;
+    return {};
+  }
+  Status unpin(Range) override {
+    --pinned;
+    return {};
+  }
 };
+
+TEST(CopyPort, CopiesGoOnByThemselvesAndHostPagesArePinnedOnce) {
+  const std::vector<std::byte> host(3 * sys::page_bytes());
+  void* const first = const_cast<std::byte*>(host.data());
+  int left = -1;
+  {
+    BytesPort memory;
+    const strait_memory_port port = memory.port();
+    EXPECT_EQ(port.prepare(port.context, first, sys::page_bytes()), 0);
+    EXPECT_EQ(port.prepare(port.context, first, sys::page_bytes()), 0);
+    EXPECT_EQ(memory.pinned, 1) << "the same pages, once";
+    port.release(port.context, first);
+    EXPECT_EQ(memory.pinned, 1);
+    port.release(port.context, first);
+    port.release(port.context, first);
+    EXPECT_EQ(memory.pinned, 0);
+    EXPECT_NE(port.prepare(port.context, first, 2 << 20), 0);
+    EXPECT_EQ(memory.pinned, 0);
+    EXPECT_EQ(port.prepare(port.context, first, sys::page_bytes()), 0);
+    memory.last = &left;
+
+    std::uint64_t word = 0x0123456789abcdef;
+    std::uint64_t ticket = 0;
+    ASSERT_EQ(port.start_write(port.context, 16, &word, 8, &ticket), 0);
+    EXPECT_EQ(port.done(port.context, ticket), 1);
+    std::uint64_t seen = 0;
+    ASSERT_EQ(port.start_read(port.context, 16, &seen, 8, &ticket), 0);
+    EXPECT_EQ(port.done(port.context, ticket), 1);
+    EXPECT_EQ(seen, word);
+    EXPECT_EQ(port.start_read(port.context, 60, &seen, 8, &ticket), static_cast<std::int32_t>(Code::invalid));
+    EXPECT_LT(port.done(port.context, 99), 0);
+    memory.child = true;
+    EXPECT_EQ(port.done(port.context, ticket), -static_cast<std::int32_t>(Code::gone));
+    memory.child = false;
+  }
+  EXPECT_EQ(left, 0) << "what the NIC left is given back with the port";
+}
 
 TEST(CopyPort, AtomicsAreAtomicToItsUsers) {
   BytesPort memory;

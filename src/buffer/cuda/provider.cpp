@@ -220,6 +220,18 @@ Status CudaProvider::Port::read(std::uint64_t address, void* into, std::uint64_t
   return owner_.copies_->run(reinterpret_cast<Pointer>(into), address, length_bytes);
 }
 
+// For all contexts, by any that is there: none is made for this alone.
+Status CudaProvider::Port::pin(Range pages) {
+  for (std::uint32_t i = 0; i < owner_.device_count(); ++i) {
+    if (!owner_.gpus_[i]->attach(false)) continue;
+    STRAIT_TRY(const std::uint64_t seen,
+               owner_.reach_host(i, reinterpret_cast<void*>(pages.address), pages.length_bytes, 0));
+    (void)seen;
+    return {};
+  }
+  return fail(Code::unsupported, "no CUDA context is active yet");
+}
+
 Status CudaProvider::Port::write(std::uint64_t address, const void* from, std::uint64_t length_bytes) {
   return owner_.copies_->run(address, reinterpret_cast<Pointer>(from), length_bytes);
 }

@@ -85,11 +85,22 @@ class CudaProvider {
   class Port final : public CopyPort {
    public:
     explicit Port(CudaProvider& owner) : owner_(owner) {}
+    ~Port() override { unpin_all(); }
 
    protected:
     [[nodiscard]] Status read(std::uint64_t address, void* into, std::uint64_t length_bytes) override;
     [[nodiscard]] Status write(std::uint64_t address, const void* from, std::uint64_t length_bytes) override;
     [[nodiscard]] bool in_child() const override { return owner_.in_child(); }
+    [[nodiscard]] Result<std::uint64_t> start(std::uint64_t to, std::uint64_t from,
+                                              std::uint64_t length_bytes) override {
+      return owner_.copy(to, from, length_bytes);
+    }
+    [[nodiscard]] std::int32_t done(std::uint64_t ticket) override { return owner_.copy_done(ticket); }
+    [[nodiscard]] const char* kind() const override { return "cuda"; }
+    [[nodiscard]] Status pin(Range pages) override;
+    [[nodiscard]] Status unpin(Range pages) override {
+      return owner_.release_host(reinterpret_cast<void*>(pages.address));
+    }
 
    private:
     CudaProvider& owner_;

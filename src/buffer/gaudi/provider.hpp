@@ -101,6 +101,12 @@ class GaudiProvider {
     [[nodiscard]] Status read(std::uint64_t address, void* into, std::uint64_t length_bytes) override;
     [[nodiscard]] Status write(std::uint64_t address, const void* from, std::uint64_t length_bytes) override;
     [[nodiscard]] bool in_child() const override { return owner_.in_child(); }
+    [[nodiscard]] Result<std::uint64_t> start(std::uint64_t to, std::uint64_t from,
+                                              std::uint64_t length_bytes) override {
+      return owner_.copy(to, from, length_bytes);
+    }
+    [[nodiscard]] std::int32_t done(std::uint64_t ticket) override { return owner_.copy_done(ticket); }
+    [[nodiscard]] const char* kind() const override { return "gaudi"; }
 
    private:
     GaudiProvider& owner_;

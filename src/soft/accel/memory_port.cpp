@@ -96,15 +96,15 @@ void order(void*) {
 
 extern "C" int32_t strait_soft_memory_port(strait_provider* provider, strait_memory_port* out) {
   if (provider == nullptr || out == nullptr) return code(Code::invalid);
-  *out = strait_memory_port{
-      .abi_version = STRAIT_PLUGIN_ABI,
-      .struct_size = sizeof(strait_memory_port),
-      .context = provider,
-      .read = read,
-      .write = write,
-      .compare_swap = compare_swap,
-      .fetch_add = fetch_add,
-      .order = order,
-  };
+  strait_memory_port port{};  // its reads and writes are loads and stores: there is nothing to begin and wait for
+  port.abi_version = STRAIT_PLUGIN_ABI;
+  port.struct_size = sizeof port;
+  port.context = provider;
+  port.read = read;
+  port.write = write;
+  port.compare_swap = compare_swap;
+  port.fetch_add = fetch_add;
+  port.order = order;
+  *out = port;
   return 0;
 }

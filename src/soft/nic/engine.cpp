@@ -26,6 +26,7 @@ constexpr std::uint64_t kPassesPerClock = 32;       // how often a busy engine l
 constexpr std::uint64_t kPassesPerSockets = 1024;   // and at its sockets
 constexpr std::int64_t kBlockedNapNs = 50'000;      // nobody wakes us when a full ring drains
 constexpr std::int64_t kNoBarrierNapNs = 1'000'000;
+constexpr std::int64_t kCopySpinNs = 1'000'000;  // nobody wakes us when a copy ends; most take some microseconds
 
 bool power_of_two(std::uint32_t n) {
   return std::has_single_bit(n);
@@ -84,6 +85,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineConfig& config) {
 }
 
 Engine::~Engine() {
+  if (!mark_.in_child()) await_copies();
   // Whoever closes the NIC with queue pairs on it gets the memory back.
   while (!active_.empty() && strict_ && !mark_.in_child()) {
     abandon_landing(*active_.back());
@@ -150,15 +152,21 @@ Status Engine::deregister_memory(std::uint32_t key) {
         }
       }
       registration->access = STRAIT_NIC_LOCAL_WRITE;
+      registration->closing = true;
+      const bool by_port = registration->port != nullptr;
       const std::uint32_t pd = registration->pd;
       const Status removed = memory_.remove(key);
       if (removed) {
         --pds_[pd];
         end_loans(key);
+        if (by_port) let_go_of_ports();
         if (strict_) strict_->deregistered(key);
         return {};
       }
-      if (removed.error().code != Code::again || deadline.passed()) return removed;
+      if (removed.error().code != Code::again || deadline.passed()) {
+        registration->closing = false;
+        return removed;
+      }
       pass(0);
     }
     std::this_thread::yield();
@@ -362,6 +370,8 @@ void Engine::detach_qp(QueuePair& qp) {
     if (Registration* registration = memory_.find(key)) --registration->in_flight;
   }
   abandon_landing(qp);
+  abandon_pieces(qp);
+  std::erase(copying_, &qp);
   if (strict_) strict_->forget(qp);
   if (packets_) packets_->forget(qp);
   std::erase(ack_due_, &qp);
@@ -448,6 +458,7 @@ int Engine::look_around(std::uint32_t qpn_hint) {
     ack_now_.swap(ack_due_);
     done += flush_acks();
   }
+  if (copies_under_way()) done += finish_copies();
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = *links_[i];
     if (link.dead || link.paused) continue;
@@ -519,6 +530,7 @@ void Engine::check_sockets() {
     if (!link.dead && !link.loopback && sys::peer_closed(link.socket.get())) {
       while (!link.dead && receive(link) != 0) {  // what it said before it died still counts
       }
+      if (link.waiting) continue;  // the rest of it, when the copies before it have ended
       lose_link(link);
     }
   }
@@ -552,11 +564,12 @@ bool Engine::work_waits() {
   }
   if (!landing_.empty() || !ack_due_.empty() || note_.load(std::memory_order_seq_cst) != 0) return true;
   if (packets_ && packets_->work_waits()) return true;
+  if (copies_under_way() && sys::now_ns() - copies_moved_ns_ < kCopySpinNs) return true;
   for (const CompletionQueue* const cq : event_cqs_) {
     if (cq->event_due()) return true;
   }
   for (const auto& link : links_) {
-    if (!link->dead && link->reader.has_message()) return true;
+    if (!link->dead && !link->waiting && link->reader.has_message()) return true;
   }
   for (QueuePair* qp : active_) {
     read_doorbell(*qp);
@@ -572,7 +585,7 @@ bool Engine::work_waits() {
 std::int64_t Engine::sleep_limit_ns() {
   std::int64_t limit = barriers_ ? INT64_MAX : kNoBarrierNapNs;
   if (gone_) return limit;
-  if (blocked_) limit = std::min(limit, kBlockedNapNs);
+  if (blocked_ || copies_under_way()) limit = std::min(limit, kBlockedNapNs);
   for (const auto& link : links_) {
     if (!link->dead && (!link->answers.empty() || link->lossy)) limit = std::min(limit, kBlockedNapNs);
   }
@@ -629,15 +642,15 @@ std::string Engine::counters_text() {
   std::string text = fmt::format(
       "passes={},doorbells={},work_requests={},completions={},error_completions={},flushed={},messages_sent={},"
       "messages_received={},acks_sent={},acks_carried={},bytes_landed={},bytes_read={},cross_copies={},mapped_copies={}"
-      ",atomics={},"
+      ",port_copies={},atomics={},"
       "naks_sent={},rnr_sent={},rnr_resent={},out_of_sequence={},no_queue={},garbage={},timeouts={},links_opened={},"
       "links_lost={},links_bounced={},ports_private={},wakeups={},completion_overruns={},faults_injected={},damaged={},"
       "resends={},registrations={},queue_"
       "pairs={},links={}",
       c.passes, c.doorbells, c.work_requests, c.completions, c.error_completions, c.flushed, c.messages_sent,
       c.messages_received, c.acks_sent, c.acks_carried, c.bytes_landed, c.bytes_read, c.cross_copies, c.mapped_copies,
-      c.atomics, c.naks_sent, c.rnr_sent, c.rnr_resent, c.out_of_sequence, c.no_queue, c.garbage, c.timeouts,
-      c.links_opened, c.links_lost, c.links_bounced, c.ports_private, c.wakeups, c.completion_overruns,
+      c.port_copies, c.atomics, c.naks_sent, c.rnr_sent, c.rnr_resent, c.out_of_sequence, c.no_queue, c.garbage,
+      c.timeouts, c.links_opened, c.links_lost, c.links_bounced, c.ports_private, c.wakeups, c.completion_overruns,
       c.faults_injected, c.damaged, c.resends, memory_.live(), active_.size(), links_.size());
   if (packets_) text += packets_->counters_text();
   if (strict_) strict_->collect();

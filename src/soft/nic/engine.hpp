@@ -66,7 +66,8 @@ struct EngineConfig {
 struct EngineCounts {
   std::uint64_t passes = 0, doorbells = 0, work_requests = 0, completions = 0, error_completions = 0, flushed = 0;
   std::uint64_t messages_sent = 0, messages_received = 0, acks_sent = 0, acks_carried = 0;
-  std::uint64_t bytes_landed = 0, bytes_read = 0, cross_copies = 0, mapped_copies = 0, atomics = 0;
+  std::uint64_t bytes_landed = 0, bytes_read = 0, cross_copies = 0, mapped_copies = 0, port_copies = 0;
+  std::uint64_t atomics = 0;
   std::uint64_t naks_sent = 0, rnr_sent = 0, rnr_resent = 0, out_of_sequence = 0, no_queue = 0, garbage = 0;
   std::uint64_t timeouts = 0, links_opened = 0, links_lost = 0, links_bounced = 0, wakeups = 0, completion_overruns = 0;
   std::uint64_t faults_injected = 0, damaged = 0, resends = 0, ports_private = 0;
@@ -260,6 +261,8 @@ class Engine {
   [[nodiscard]] std::uint32_t lend(Link& link, std::uint32_t key);
   void end_loans(std::uint32_t key);
   void read_loans(Link& link);
+  [[nodiscard]] PiecePool* pool_of(Link& link);  // null: payload for this peer goes without
+  void let_go_of_ports();                        // that nothing is registered behind any more
   [[nodiscard]] bool find_borrowed(Link& link, std::span<const ListEntry> far, std::span<iovec> out);
 
   // small_write.cpp
@@ -281,6 +284,27 @@ class Engine {
       open_guards_over(address, length);
   }
   void open_guards_over(std::uint64_t address, std::uint64_t length);
+
+  // port_copies.cpp
+  [[nodiscard]] bool begin_copy(PortCopy& copy, Registration& registration, std::uint64_t address,
+                                std::uint64_t length_bytes, bool into_pool);
+  [[nodiscard]] bool look_at(PortCopy& copy);
+  void leave_behind(PortCopy& copy);
+  [[nodiscard]] bool goes_through_pool(QueuePair& qp, const SendWork& work);
+  void read_ahead(QueuePair& qp);
+  void forget_ahead(QueuePair& qp);
+  void take_back(QueuePair& qp, std::uint32_t msn);
+  [[nodiscard]] bool must_wait(Link& link, const Slot& message);
+  [[nodiscard]] Registration* writes_by_itself(QueuePair& qp, std::uint32_t rkey, std::uint64_t raddr,
+                                               std::uint32_t length);
+  [[nodiscard]] bool land_piece(QueuePair& qp, Link& link, const Slot& message, Registration* into,
+                                const ReceiveWork* receive);
+  [[nodiscard]] bool finish_pieces(QueuePair& qp);
+  void note_copying(QueuePair& qp);
+  int finish_copies();
+  void abandon_pieces(QueuePair& qp);
+  void await_copies();
+  [[nodiscard]] bool copies_under_way() const { return !copying_.empty() || !left_behind_.empty(); }
 
   // gone.cpp
   // A work request is about to begin; false: it does.
@@ -321,6 +345,7 @@ class Engine {
                             std::uint32_t length);
   // Why a port refused to be read.
   [[nodiscard]] wire::mlx5::Syndrome unreadable(const SendWork& work);
+  [[nodiscard]] Sending send_pieces(QueuePair& qp, const SendWork& work, DecodeFault& fault);
   void write_address_list(QueuePair& qp, const SendWork& work, Slot& header);
   void pin_pieces(QueuePair& qp, const SendWork& work, Sent& sent);
   void unpin(QueuePair& qp, const Sent& sent, bool newest);
@@ -472,10 +497,13 @@ class Engine {
   std::vector<std::unique_ptr<Link>> links_;
   std::vector<QueuePair*> ack_due_;
   std::vector<QueuePair*> ack_now_;
-  std::unique_ptr<Strict> strict_;    // null: an ordinary NIC
-  std::vector<QueuePair*> landing_;   // with a payload that waits
-  std::unique_ptr<Packets> packets_;  // null: this engine has no port
-  sys::Mapping doorbells_;            // one cache line per queue pair
+  std::unique_ptr<Strict> strict_;     // null: an ordinary NIC
+  std::vector<QueuePair*> copying_;    // with copies of ports under way
+  std::vector<PortCopy> left_behind_;  // under way, for nobody any more
+  std::int64_t copies_moved_ns_ = 0;   // when one was last begun or ended
+  std::vector<QueuePair*> landing_;    // with a payload that waits
+  std::unique_ptr<Packets> packets_;   // null: this engine has no port
+  sys::Mapping doorbells_;             // one cache line per queue pair
   std::vector<std::byte> bounce_;
 
   std::int64_t opened_ns_ = 0;

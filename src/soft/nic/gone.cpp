@@ -30,7 +30,7 @@ int Engine::pass_without_device() {
     vanish();
     return 1;
   }
-  int done = 0;
+  int done = copies_under_way() ? finish_copies() : 0;
   for (QueuePair* const qp : active_) {
     read_doorbell(*qp);
     if (qp->state != QpState::error || (qp->next == qp->producer && qp->receives_posted() == 0)) continue;

@@ -64,6 +64,7 @@ Status Engine::rereg_memory(std::uint32_t key, std::uint32_t what, const strait_
       const std::uint32_t pd = before == nullptr ? 0 : before->pd;
       const Status changed = memory_.change(key, what, request, *config_.calls);
       if (changed) {
+        let_go_of_ports();
         if ((what & kReregPd) != 0) {
           --pds_[pd];
           ++pds_[request.pd];

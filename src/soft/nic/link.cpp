@@ -11,7 +11,7 @@
 namespace strait::soft::nic {
 namespace {
 
-constexpr std::uint32_t kLinkVersion = 3;
+constexpr std::uint32_t kLinkVersion = 4;
 constexpr std::size_t kMostGids = 8;  // in a greeting; who has more is found by asking
 
 // Both directions of the handshake. The probe is a random word: who can read it at that address really sees our memory.

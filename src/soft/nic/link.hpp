@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "soft/nic/channel.hpp"
+#include "soft/nic/piece_pool.hpp"
 #include "sys/clock.hpp"
 #include "sys/event.hpp"
 #include "sys/fork.hpp"
@@ -90,6 +91,10 @@ class Link {
   std::deque<PendingAnswer> answers;
   std::unordered_set<std::uint32_t> lent;                // keys the other engine was told
   std::unordered_map<std::uint32_t, Borrowed> borrowed;  // by the other engine's keys
+  std::unique_ptr<PiecePool> pool;                       // pieces of payload for the other engine, once there were some
+  bool no_pool = false;                                  // it could not be made or lent
+  std::shared_ptr<PieceMemory> their_pool;               // and from it
+  bool waiting = false;                                  // the next message waits for copies that were begun before it
   sys::ProcessFd socket;  // not kept open by children: the peer must see this process die
   sys::Event wake_peer;
   sys::Mapping mapping;

@@ -75,6 +75,32 @@ std::uint32_t Engine::lend(Link& link, std::uint32_t key) {
   return key;
 }
 
+// Pieces of payload for this peer: made with the first. What is in it the peer is to have anyway, so it is lent whether
+// or not the peer reaches this process.
+PiecePool* Engine::pool_of(Link& link) {
+  if (link.pool || link.no_pool) return link.pool.get();
+  link.no_pool = true;
+  if (link.loopback || link.lossy) return nullptr;  // loss is for messages whose payload goes with them
+  auto file = sys::make_sealed_memfd("strait-pieces", kPoolBytes, *config_.calls);
+  if (!file) return nullptr;
+  auto mapping = sys::map_file(file->get(), 0, kPoolBytes, sys::Protect::read_write, *config_.calls);
+  if (!mapping) return nullptr;
+  const LoanPacket packet{kLoanMagic, LoanOp::begin, kPoolKey, 0, 0, kPoolBytes, 0};
+  const int raw = file->get();
+  if (!sys::send_packet(link.socket.get(), std::as_bytes(std::span(&packet, 1)), std::span(&raw, 1))) return nullptr;
+  link.pool = std::make_unique<PiecePool>(std::make_shared<PieceMemory>(std::move(*mapping)));
+  link.no_pool = false;
+  return link.pool.get();
+}
+
+void Engine::let_go_of_ports() {
+  const auto unused = [this](const strait_memory_port* port) { return memory_.behind(port) == 0; };
+  for (const auto& link : links_) {
+    if (link->pool) link->pool->memory()->let_go(unused);
+    if (link->their_pool) link->their_pool->let_go(unused);
+  }
+}
+
 void Engine::end_loans(std::uint32_t key) {
   if (loans_.erase(key) != 0) std::erase(loan_order_, key);
   for (const auto& link : links_) {
@@ -98,6 +124,17 @@ void Engine::read_loans(Link& link) {
     link.borrowed.erase(told.key);
     if (told.magic != kLoanMagic || told.op != LoanOp::begin || packet->fds.size() != 1) {
       if (told.magic != kLoanMagic || told.op != LoanOp::end) ++counts_.garbage;
+      continue;
+    }
+    if (told.key == kPoolKey) {
+      auto pool = told.length_bytes == kPoolBytes && told.file_offset == 0 && link.their_pool == nullptr
+                      ? borrow(told, packet->fds[0].get())
+                      : Result<Borrowed>(fail(Code::invalid, "a pool of {} bytes", told.length_bytes));
+      if (pool) {
+        link.their_pool = std::make_shared<PieceMemory>(std::move(pool->mapping));
+      } else {
+        ++counts_.garbage;
+      }
       continue;
     }
     if (link.borrowed.size() >= kMaxBorrowed) continue;

@@ -127,6 +127,7 @@ Result<strait_nic_mr> MemoryTable::add(const strait_nic_mr_request& request, con
   Registration& entry = slot(made.key >> 8);
   entry = std::move(made);
   ++live_;
+  count_port(entry.port, true);
   return strait_nic_mr{entry.key, entry.key};
 }
 
@@ -143,6 +144,8 @@ Status MemoryTable::change(std::uint32_t key, std::uint32_t what, const strait_n
     made.key = key;
     made.pd = entry->pd;
     made.access = entry->access;
+    count_port(made.port, true);
+    count_port(entry->port, false);
     *entry = std::move(made);
   }
   // Windows were bound to what it was.
@@ -204,6 +207,15 @@ Status MemoryTable::remove_window(std::uint32_t key) {
   return remove(window->key);
 }
 
+void MemoryTable::count_port(const strait_memory_port* port, bool one_more) {
+  if (port == nullptr) return;
+  if (one_more) {
+    ++behind_[port];
+  } else if (--behind_[port] == 0) {
+    behind_.erase(port);
+  }
+}
+
 std::uint32_t MemoryTable::take_key() {
   if (!free_.empty()) {
     // Oldest first: an index rests as long as possible before it is used again.
@@ -222,6 +234,7 @@ Status MemoryTable::remove(std::uint32_t key) {
   if (entry->in_flight != 0) {
     return fail(Code::again, "{} requests in flight still use the registration with key {:#x}", entry->in_flight, key);
   }
+  count_port(entry->port, false);
   *entry = Registration{};
   free_.push_back(key);
   --live_;

@@ -13,6 +13,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "strait/plugin.h"
@@ -39,6 +40,7 @@ struct alignas(64) Registration {
   sys::Mapping mapping;          // of the imported descriptor, when there is one
   sys::Fd held;                  // the descriptor of memory that only the port reaches: an open one keeps the memory
   mutable bool revoked = false;  // the port said so: the key maps nothing any more
+  bool closing = false;          // being deregistered: no copy begins any more
 
   [[nodiscard]] bool covers(std::uint64_t at, std::uint64_t length) const {
     // Written so that neither side of a comparison can overflow.
@@ -146,6 +148,11 @@ class MemoryTable {
 
  public:
   [[nodiscard]] std::size_t live() const { return live_; }
+  // Registrations whose bytes this port reaches. A port without any may be gone by now.
+  [[nodiscard]] std::size_t behind(const strait_memory_port* port) const {
+    const auto found = behind_.find(port);
+    return found == behind_.end() ? 0 : found->second;
+  }
 
  private:
   // Chunks, so that entries never move and the few chunk pointers stay in the nearest cache.
@@ -158,11 +165,19 @@ class MemoryTable {
   std::uint32_t size_ = 1;          // index 0 stays empty: no key is 0
   std::deque<std::uint32_t> free_;  // keys that were removed
   std::size_t live_ = 0;
+  void count_port(const strait_memory_port* port, bool one_more);
+  std::unordered_map<const strait_memory_port*, std::size_t> behind_;
   const strait_memory_port* unmappable_ = nullptr;  // whose descriptors cannot be mapped; only ever compared
 };
 
 // What a port answers when its memory was taken away for good. Requests then end as with a key that maps nothing.
 inline constexpr std::int32_t kPortRevoked = 128;  // EKEYREVOKED
+
+// Its copies can go on while the engine does something else.
+[[nodiscard]] inline bool copies_by_itself(const strait_memory_port& port) {
+  return port.struct_size >= offsetof(strait_memory_port, done) + sizeof port.done && port.start_read != nullptr &&
+         port.start_write != nullptr && port.done != nullptr;
+}
 
 // The bytes of one registration that an operation touches.
 struct Piece {

@@ -50,19 +50,6 @@ inline constexpr std::uint8_t kVendorNoAnswer = 0xa1;
 inline constexpr std::uint8_t kVendorCopyFailed = 0xa2;
 inline constexpr std::uint8_t kVendorDeviceGone = 0xa3;
 
-// A payload that arrives in several messages.
-struct Arriving {
-  bool active = false;
-  Kind kind = Kind::none;
-  std::uint8_t flags = 0;
-  std::uint32_t msn = 0;
-  std::uint32_t rkey = 0;
-  std::uint64_t raddr = 0;
-  std::uint32_t length = 0;
-  std::uint32_t landed = 0;
-  std::uint32_t imm_raw = 0;
-};
-
 inline constexpr std::size_t kLine = 64;       // of cache: payloads land and are looked at in these
 inline constexpr std::int64_t kResendNow = 1;  // a time long past
 
@@ -203,6 +190,25 @@ struct QueuePair : QueueShape {
     return waiting <= rq_entries ? waiting : 0;  // a record that jumped too far is not believed
   }
 };
+
+[[nodiscard]] inline bool is_payload(wire::mlx5::Opcode opcode) {
+  switch (opcode) {
+    case wire::mlx5::Opcode::send:
+    case wire::mlx5::Opcode::send_imm:
+    case wire::mlx5::Opcode::send_inval:
+    case wire::mlx5::Opcode::rdma_write:
+    case wire::mlx5::Opcode::rdma_write_imm: return true;
+    default: return false;
+  }
+}
+
+[[nodiscard]] inline std::uint8_t payload_flags(const SendWork& work) {
+  std::uint8_t flags = work.solicited ? kSolicited : 0;
+  if (work.opcode == wire::mlx5::Opcode::rdma_write_imm || work.opcode == wire::mlx5::Opcode::send_imm)
+    flags |= kHasImm;
+  if (work.opcode == wire::mlx5::Opcode::send_inval) flags |= kInvalidate;
+  return flags;
+}
 
 // The work request at block `index`, in the format of this queue pair's transport.
 [[nodiscard]] inline DecodeFault decode_work(const QueuePair& qp, std::uint64_t index, SendWork& out) {

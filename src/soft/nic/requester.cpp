@@ -10,24 +10,6 @@ namespace m = wire::mlx5;
 
 namespace {
 
-bool is_payload(m::Opcode opcode) {
-  switch (opcode) {
-    case m::Opcode::send:
-    case m::Opcode::send_imm:
-    case m::Opcode::send_inval:
-    case m::Opcode::rdma_write:
-    case m::Opcode::rdma_write_imm: return true;
-    default: return false;
-  }
-}
-
-std::uint8_t payload_flags(const SendWork& work) {
-  std::uint8_t flags = work.solicited ? kSolicited : 0;
-  if (work.opcode == m::Opcode::rdma_write_imm || work.opcode == m::Opcode::send_imm) flags |= kHasImm;
-  if (work.opcode == m::Opcode::send_inval) flags |= kInvalidate;
-  return flags;
-}
-
 // What a peer may say went wrong. Anything else is nothing that an owner answers, and would pass for success or worse.
 m::Syndrome said_by_peer(std::uint32_t word) {
   for (const m::Syndrome known : {m::Syndrome::remote_invalid_request, m::Syndrome::remote_access}) {
@@ -43,6 +25,7 @@ int Engine::service_queue(QueuePair& qp) {
     flush_queue(qp);
     return 1;
   }
+  if (qp.state != QpState::ready && qp.port) forget_ahead(qp);
   if (qp.state != QpState::ready || qp.link == nullptr || qp.stopped || qp.resume_at_ns != 0) return 0;
   if (qp.link->dead) {
     nobody_answers(qp);
@@ -247,6 +230,8 @@ Engine::Sending Engine::send_payload_request(QueuePair& qp, const SendWork& work
     ++counts_.messages_sent;
     return Sending::sent;
   }
+
+  if (goes_through_pool(qp, work)) return send_pieces(qp, work, fault);
 
   if (total > kRingPayloadBytes && !qp.streaming && qp.link->peer_reaches_us() && all_addressable(memory_, work)) {
     const std::uint32_t slots = list_slots(work.n_pieces);
@@ -563,6 +548,8 @@ void Engine::go_back(QueuePair& qp, std::uint32_t msn) {
   qp.streaming = false;
   qp.streamed_bytes = 0;
   qp.stopped = false;
+  forget_ahead(qp);
+  take_back(qp, msn);
 }
 
 // The peer refused message `msn`: what lies before it is done, it gets the syndrome, the rest is flushed.
@@ -605,6 +592,7 @@ void Engine::fail_queue(QueuePair& qp) {
   if (qp.state == QpState::error) return;
   qp.state = QpState::error;
   abandon_landing(qp);
+  abandon_pieces(qp);
   if (strict_) strict_->forget(qp);
   flush_queue(qp);
   // What it had taken from the shared receive queue is complete, and it takes no more.

@@ -83,11 +83,16 @@ bool carried_bytes(const Slot& message, std::uint32_t offset, std::uint32_t& n) 
 
 int Engine::receive(Link& link) {
   int handled = 0;
+  link.waiting = false;
   const std::uint64_t enough = counts_.bytes_landed + counts_.bytes_read + kBytesPerPass;
   while (handled < kMessagesPerPass && !link.paused && counts_.bytes_landed + counts_.bytes_read < enough &&
          link.reader.has_message()) {
     Slot message;
     link.reader.read_header(message);
+    if (!copying_.empty() && must_wait(link, message)) [[unlikely]] {
+      link.waiting = true;
+      break;
+    }
     if (!link.lossy && !strict_ && land_small_write(link, message)) {
       link.reader.consume(1);
       ++handled;
@@ -170,7 +175,7 @@ void Engine::on_message(Link& link, const Slot& message) {
 
 void Engine::on_request(QueuePair& qp, Link& link, const Slot& message) {
   if (!qp.receiving()) return;  // an ack in this very message may have failed the queue
-  if (message.msn != qp.msn_expected || qp.arriving.active) {
+  if (message.msn != qp.msn_expected + (qp.port ? qp.port->behind : 0) || qp.arriving.active) {
     ++counts_.out_of_sequence;  // sent before the peer heard of "receiver not ready"; it comes again
     if (link.lossy) straighten(qp, link, message);
     return;
@@ -237,6 +242,10 @@ void Engine::on_payload(QueuePair& qp, Link& link, const Slot& message) {
                  message.length, 0,
                  message.imm_raw};
   into = stage(qp, into, message.raddr, message.length);
+  if (names_piece(message)) {
+    (void)land_piece(qp, link, message, into, receive);
+    return;
+  }
   if ((message.flags & kCross) != 0) {
     if (!land_cross(qp, link, message, into, receive)) return;
     qp.arriving.landed = message.length;
@@ -265,8 +274,9 @@ void Engine::on_more(QueuePair& qp, Link& link, const Slot& message) {
     return;
   }
   std::uint32_t n = 0;
+  const bool in_pool = names_piece(message);
   if (message.raddr != arriving.landed || message.length != arriving.length ||
-      !carried_bytes(message, arriving.landed, n)) {
+      !(in_pool || carried_bytes(message, arriving.landed, n))) {
     ++counts_.garbage;
     refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
     return;
@@ -282,6 +292,10 @@ void Engine::on_more(QueuePair& qp, Link& link, const Slot& message) {
       return;
     }
     into = stage(qp, into, arriving.raddr, arriving.length);
+  }
+  if (in_pool) {
+    (void)land_piece(qp, link, message, into, qp.arriving_into.get());
+    return;
   }
   Slot located = message;  // where the whole message goes
   located.raddr = arriving.raddr;
