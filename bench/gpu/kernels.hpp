@@ -121,7 +121,7 @@ struct ThreadBare {
       std::uint64_t low = 0;
       for (unsigned k = 0; k < Every; ++k) {
         low = bare_low(ring, i + k);
-        bare_entry(ring, work.to, i + k, low, sd::kSignaled);
+        bare_entry(ring, work.to, i + k, low, k + 1 == Every ? sd::kSignaled : sd::kNoFlags);
       }
       bare_show(ring, i + Every, low);
     }
@@ -140,10 +140,12 @@ struct ThreadOurs {
       if constexpr (Every == 1) {
         posted += lane.put_value(i, work.to, offset_of(i)).ok();
       } else {
-        sd::How later;
-        later.ring_later = true;
-        for (unsigned k = 0; k < Every; ++k) posted += lane.put_value(i + k, work.to, offset_of(i + k), later).ok();
-        lane.ring();
+        posted += lane.put_values(
+                          Every, work.to, [i](std::uint64_t k) { return i + k; },
+                          [i](std::uint64_t k) { return offset_of(i + k); })
+                          .ok()
+                      ? Every
+                      : 0;
       }
     }
     watch.stop();

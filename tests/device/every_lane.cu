@@ -24,6 +24,9 @@ __global__ void call_every(Queue queue, LocalRegion local, RemoteRegion remote, 
   ok += lane.put_strided(local, 0, 8, remote, 0, 8, 8, 4).ok();
   const Pending last = lane.put_batch(local, remote, items, 4);
   ok += last.ok();
+  ok += lane.put_values(
+                4, remote, [](std::uint64_t i) { return i; }, [](std::uint64_t i) { return 8 * i; })
+            .ok();
   lane.fence();
   lane.ring();
   lane.progress();

@@ -115,10 +115,22 @@ struct Lists {
     const Deadline d = Deadline::after_ns(s.patience_ns);
     const Outcome strided = lane.wait(lane.put_strided(s.local, 0, 16, s.remote, 0, 32, 16, count, how), d);
     const Outcome batch = lane.wait(lane.put_batch(s.local, s.remote, items, count, how), d);
+    const auto value_of = [](std::uint64_t i) { return i + 1000; };
+    const auto offset_of = [](std::uint64_t i) { return 131072 + 8 * i; };
+    const Outcome values = lane.wait(lane.put_values(count, s.remote, value_of, offset_of, how), d);
+    // One piece beyond the end: it moves nothing, the others arrive, and its member is told.
+    const std::uint64_t past = s.remote.length_bytes - 3 * 8;
+    const Pending wrong = lane.put_strided(s.local, 0, 8, s.remote, past, 8, 8, 4, how);
+    const std::uint64_t all = lane.flush(d).waited == Waited::ok ? 0 : 1;
+    const Pending longer = lane.put_strided(s.local, 0, 8, s.remote, 0, 8, 8, std::uint64_t{1} << 40);
     if (thread == 0) {
       s.answers[0] = code(strided);
       s.answers[1] = code(batch);
+      s.answers[2] = code(values);
+      s.answers[3] = all;
+      s.answers[4] = code(longer);
     }
+    s.answers[8 + thread] = code(wrong);
   }
 };
 

@@ -225,9 +225,14 @@ TYPED_TEST_P(LaneOn, ListsLongerThanTheRing) {
   for (std::uint64_t i = 0; i < count; ++i) items[i] = {64 * i, 65536 + 8 * (count - i), 8};
   Lists body{street.stage(), count, items};
   street.run(1, 32, body);
-  EXPECT_EQ(street.answers_[0], 0u);
-  EXPECT_EQ(street.answers_[1], 0u);
+  for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(street.answers_[i], 0u) << i;
+  EXPECT_EQ(street.answers_[4], static_cast<std::uint64_t>(Posted::too_long)) << "a list that no ring holds";
+  for (unsigned i = 0; i < 32; ++i)
+    EXPECT_EQ(street.answers_[8 + i], static_cast<std::uint64_t>(i == 3 ? Posted::invalid : Posted::ok)) << i;
+  EXPECT_EQ(std::memcmp(street.remote_ + kBytes - 24, street.local_, 24), 0);
+  const auto* const values = reinterpret_cast<const std::uint64_t*>(street.remote_ + 131072);
   for (unsigned i = 0; i < count; ++i) {
+    ASSERT_EQ(values[i], i + 1000) << i;
     ASSERT_EQ(std::memcmp(street.remote_ + 32 * i, street.local_ + 16 * i, 16), 0) << i;
     ASSERT_EQ(std::memcmp(street.remote_ + 65536 + 8 * (count - i), street.local_ + 64 * i, 8), 0) << i;
   }

@@ -178,33 +178,40 @@ class Lane {
     });
   }
 
-  // `count` pieces of `bytes`, each `from_stride` and `to_stride` behind the one before. The members share the work;
-  // the NIC is rung once per ring fill. On refusal `Pending` says why, and what was posted before it is under way.
+  // Lists: one reservation and one doorbell for many operations, or for half a ring of them at a time if How gives it
+  // time to wait for room. The members share the work. An item with wrong arguments becomes a NOP, and the member that
+  // had it is told `invalid`. On refusal the Pending says why, and what was posted before is under way.
+
+  // `count` pieces of `bytes`, each `from_stride` and `to_stride` behind the one before.
   STRAIT_HD_INLINE Pending put_strided(const LocalRegion& from, std::uint64_t from_offset, std::uint64_t from_stride,
                                        const RemoteRegion& to, std::uint64_t to_offset, std::uint64_t to_stride,
                                        std::uint64_t bytes, std::uint64_t count, const How& how = {}) {
-    return put_list(
-        count, how,
-        [&](std::uint64_t i, std::uint64_t& a, std::uint64_t& b, std::uint64_t& n) {
-          a = from_offset + i * from_stride;
-          b = to_offset + i * to_stride;
-          n = bytes;
-        },
-        from, to);
+    return list(count, how, [&](std::uint64_t i, std::uint64_t at, Flags flags) {
+      return write_item(at, flags, from, {from_offset + i * from_stride, to_offset + i * to_stride, bytes}, to);
+    });
   }
   struct Item {
     std::uint64_t from_offset, to_offset, bytes;
   };
   STRAIT_HD_INLINE Pending put_batch(const LocalRegion& from, const RemoteRegion& to, const Item* items,
                                      std::uint64_t count, const How& how = {}) {
-    return put_list(
-        count, how,
-        [&](std::uint64_t i, std::uint64_t& a, std::uint64_t& b, std::uint64_t& n) {
-          a = items[i].from_offset;
-          b = items[i].to_offset;
-          n = items[i].bytes;
-        },
-        from, to);
+    return list(count, how, [&](std::uint64_t i, std::uint64_t at, Flags flags) {
+      return write_item(at, flags, from, items[i], to);
+    });
+  }
+  // `count` values that travel in the ring: value_of(i) goes to offset_of(i).
+  template <class ValueOf, class OffsetOf>
+  STRAIT_HD_INLINE Pending put_values(std::uint64_t count, const RemoteRegion& to, ValueOf&& value_of,
+                                      OffsetOf&& offset_of, const How& how = {}) {
+    return list(count, how, [&](std::uint64_t i, std::uint64_t at, Flags flags) {
+      const auto value = value_of(i);
+      static_assert(sizeof(value) <= 8);
+      const std::uint64_t offset = offset_of(i);
+      std::uint64_t bits = 0;
+      __builtin_memcpy(&bits, &value, sizeof(value));
+      return write_value(at, flags, {to.address + offset, to.rkey}, sizeof(value), bits,
+                         inside(to, offset, sizeof(value)));
+    });
   }
 
   // ---- Order and end ------------------------------------------------------------------------------------------------
@@ -450,21 +457,67 @@ class Lane {
     return (low & ~index_mask) | big << 8;
   }
 
-  template <class Describe>
-  STRAIT_HD_INLINE Pending put_list(std::uint64_t count, const How& how, Describe&& describe, const LocalRegion& from,
-                                    const RemoteRegion& to) {
-    How quiet = how;
-    quiet.ring_later = true;
+  struct Written {
+    std::uint64_t low;  // the control word
+    bool fine;
+  };
+  // Not a branch but another opcode where the arguments are wrong.
+  STRAIT_HD_INLINE Written write_value(std::uint64_t at, Flags flags, const Remote& remote, std::uint32_t bytes,
+                                       std::uint64_t bits, bool fine) {
+    std::uint8_t* const block = ring_.block(at);
+    const std::uint64_t low =
+        open(at, fine ? wire::mlx5::Opcode::rdma_write : wire::mlx5::Opcode::nop, flags, wire::be32{0}, fine ? 3 : 1);
+    store_remote(block + 16, remote);
+    store_segment(block + 32, wire::be32{wire::mlx5::kInlineFlag | bytes}.raw() | bits << 32, bits >> 32);
+    return {low, fine};
+  }
+  STRAIT_HD_INLINE Written write_item(std::uint64_t at, Flags flags, const LocalRegion& from, const Item& item,
+                                      const RemoteRegion& to) {
+    const bool fine = inside(from, item.from_offset, item.bytes) && inside(to, item.to_offset, item.bytes) &&
+                      item.bytes <= wire::mlx5::kMaxMessageBytes;
+    if (!fine || item.bytes == 0) return {open(at, wire::mlx5::Opcode::nop, flags, wire::be32{0}, 1), fine};
+    return {write_rdma(at, wire::mlx5::Opcode::rdma_write, flags, {to.address + item.to_offset, to.rkey},
+                       from.address + item.from_offset, static_cast<std::uint32_t>(item.bytes), from.lkey),
+            true};
+  }
+
+  template <class Write>
+  STRAIT_HD_INLINE Pending list(std::uint64_t count, const How& how, Write&& write) {
+    if (!usable_ || (how.flags & ~kKnownFlags) != 0) return {0, Posted::invalid};
+    const unsigned size = group_.size();
+    const unsigned rank = group_.rank();
+    const Flags flags = flags_of(how);
+    const std::uint32_t half = ring_.capacity() > 1 ? ring_.capacity() / 2 : 1;
     Pending last{0, Posted::ok};
-    const std::uint64_t size = group_.size();
-    for (std::uint64_t i = 0; i < count; i += size) {
-      std::uint64_t a = 0, b = 0, n = 0;
-      const std::uint64_t mine = i + group_.rank();
-      if (mine < count) describe(mine, a, b, n);
-      last = put_each(from, a, to, b, n, i + size < count ? quiet : how);
-      if (!last.ok()) break;
+    bool fine = true;
+    for (std::uint64_t done = 0; done < count;) {
+      const std::uint64_t left = count - done;
+      const auto blocks = static_cast<std::uint32_t>(how.room_ns != 0 && left > half ? half : left > ~0u ? ~0u : left);
+      Pending taken{0, Posted::ok};
+      if (rank == 0) taken.posted = take(blocks, how, taken.start);
+      taken = group_.share(taken);
+      if (!taken.ok()) {
+        ring();
+        return taken;
+      }
+      std::uint64_t low = 0;
+      for (std::uint32_t i = rank; i < blocks; i += size) {
+        // The last of each part asks for the completion, which also makes room.
+        const Flags mine = i + 1 == blocks ? flags : static_cast<Flags>(flags & ~kSignaled);
+        ring_.name_counter(taken.start + i, how.counter + 1);
+        const Written written = write(done + i, taken.start + i, mine);
+        low = written.low;
+        fine = fine && written.fine;
+      }
+      done += blocks;
+      group_.sync();  // every member's stores come before the leader's doorbell
+      last.start = taken.start + blocks - 1;
+      if (rank == 0) {
+        ring_.commit(taken.start, blocks, control_of(last.start, low));
+        posted(last.start, how);
+      }
     }
-    if (!last.ok()) ring();
+    if (!fine) last.posted = Posted::invalid;
     return last;
   }
 
