@@ -2,6 +2,7 @@
 #include "buffer/copy_port.hpp"
 
 #include <atomic>
+#include <string>
 
 namespace strait::buffer {
 namespace {
@@ -42,15 +43,13 @@ std::int32_t CopyPort::change(std::uint64_t address, std::uint32_t width, std::u
 }
 
 Status CopyPort::prepare(Range pages) {
-  const HostPages::Way way{this,
-                           [](void* self, std::uint32_t, Range missing, std::uint32_t) -> Result<std::uint64_t> {
-                             STRAIT_CHECK(port_of(self).pin(missing));
-                             return missing.address;  // nobody asks where the device sees them
-                           },
-                           [](void* self, Range all) -> Status {
-                             if (port_of(self).in_child()) return {};
-                             return port_of(self).unpin(all);
-                           }};
+  const HostPages::Way way{
+      this, [](void* self, std::uint32_t, Range missing, std::uint32_t) { return port_of(self).pin(missing); },
+      [](void* self, Range all) -> Status {
+        if (port_of(self).in_child()) return {};
+        return port_of(self).unpin(all);
+      },
+      [](void* self, std::uint32_t) { return std::string(port_of(self).kind()); }};
   const std::lock_guard lock(prepared_mutex_);
   STRAIT_TRY(HostPages::Hold hold, HostPages::of_process(kind()).reach(way, 0, pages, 0));
   prepared_.emplace(pages.address, std::move(hold));

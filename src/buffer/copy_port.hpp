@@ -44,7 +44,10 @@ class CopyPort {
 
   // Whole pages of host memory, which these copies then reach without a detour. Not all vendors need it.
   [[nodiscard]] virtual const char* kind() const = 0;
-  [[nodiscard]] virtual Status pin(Range) { return fail(Code::unsupported, "{} pins no host memory", kind()); }
+  // The address at which a device finds them.
+  [[nodiscard]] virtual Result<std::uint64_t> pin(Range) {
+    return fail(Code::unsupported, "{} pins no host memory", kind());
+  }
   [[nodiscard]] virtual Status unpin(Range) { return {}; }
   // In the destructor of who overrides unpin: what a NIC has not released.
   void unpin_all();

@@ -23,7 +23,8 @@ Result<HostPages::Hold> HostPages::reach(Provider& provider, std::uint32_t devic
                 [](void* self, std::uint32_t index, Range pages, std::uint32_t how) {
                   return static_cast<Provider*>(self)->reach_host(index, pages, how);
                 },
-                [](void* self, Range pages) { return static_cast<Provider*>(self)->release_host(pages); }};
+                [](void* self, Range pages) { return static_cast<Provider*>(self)->release_host(pages); },
+                [](void* self, std::uint32_t index) { return static_cast<Provider*>(self)->devices()[index].name; }};
   return reach(way, device, range, flags);
 }
 
@@ -73,8 +74,8 @@ Status HostPages::take_locked(Hold& hold, std::uint32_t device, Range pages, std
     if (at == pages.address) {
       hold.device_address_ = seen_at;
     } else if (seen_at - hold.device_address_ != at - pages.address) {
-      return fail(Code::unsupported,
-                  "device {} sees the pages around {:#x} apart from each other, as they were registered", device, at);
+      return fail(Code::unsupported, "{} sees the pages around {:#x} apart from each other, as they were registered",
+                  hold.way_.name(hold.way_.self, device), at);
     }
     at = found->first + found->second.length_bytes;
   }

@@ -28,6 +28,7 @@ class HostPages {
     void* self = nullptr;
     Result<std::uint64_t> (*reach)(void* self, std::uint32_t device, Range pages, std::uint32_t flags) = nullptr;
     Status (*release)(void* self, Range pages) = nullptr;
+    std::string (*name)(void* self, std::uint32_t device) = nullptr;
   };
   // Host memory that a device reaches as long as this lives. Given back through the provider it was asked of, which
   // must still be open, before the memory is unmapped.

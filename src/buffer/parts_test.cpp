@@ -127,10 +127,10 @@ class BytesPort final : public CopyPort {
     return ticket == 7 ? 1 : -static_cast<std::int32_t>(Code::invalid);
   }
   const char* kind() const override { return "bytes"; }
-  Status pin(Range pages) override {
+  Result<std::uint64_t> pin(Range pages) override {
     if (pages.length_bytes > 1 << 20) return fail(Code::limit, "too much");
     ++pinned;
-    return {};
+    return pages.address;
   }
   Status unpin(Range) override {
     --pinned;

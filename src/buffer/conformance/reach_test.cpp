@@ -275,5 +275,49 @@ TEST_F(Conformance, ItsMemoryPortReadsWritesAndCounts) {
   EXPECT_NE(port->fetch_add(port->context, base, 3, 1, 0, &old), 0) << "no such width";
 }
 
+// What a NIC does with pieces of a pool: a mapping of a file that others have mapped too, pinned if it can be.
+TEST_F(Conformance, ItsMemoryPortCopiesByItselfOrHasNoSuchFunctions) {
+  const auto port = provider_->memory_port();
+  if (!port) return refused(port, {Code::unsupported});
+  const bool complete = port->prepare != nullptr && port->release != nullptr && port->start_read != nullptr &&
+                        port->start_write != nullptr && port->done != nullptr;
+  const bool none = port->prepare == nullptr && port->release == nullptr && port->start_read == nullptr &&
+                    port->start_write == nullptr && port->done == nullptr;
+  ASSERT_TRUE(complete || none);
+  if (none) return;
+  constexpr std::uint64_t kBytes = 1 << 20;
+  const std::uint64_t base = memory(4 * kBytes);
+  const auto file = sys::make_sealed_memfd("pieces", 8 * kBytes).value();
+  const auto mapped = sys::map_file(file.get(), 0, 8 * kBytes, sys::Protect::read_write).value();
+  const auto finish = [&](std::uint64_t ticket) {
+    const sys::Deadline deadline = sys::Deadline::after_ns(20'000'000'000);
+    std::int32_t state = 0;
+    while ((state = port->done(port->context, ticket)) == 0 && !deadline.passed()) {
+    }
+    return state;
+  };
+  for (const bool prepared : {true, false}) {
+    const bool pinned = prepared && port->prepare(port->context, mapped.data(), mapped.size()) == 0;
+    std::memset(mapped.data(), prepared ? 0x11 : 0x22, 4 * kBytes);
+    std::uint64_t tickets[4] = {};
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      mapped.data()[i * kBytes] = static_cast<std::byte>(i);
+      ASSERT_EQ(port->start_write(port->context, base + i * kBytes, mapped.data() + i * kBytes, kBytes, &tickets[i]),
+                0);
+    }
+    for (const std::uint64_t ticket : tickets) EXPECT_EQ(finish(ticket), 1);
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      std::byte* const into = mapped.data() + (4 + i) * kBytes;
+      ASSERT_EQ(port->start_read(port->context, base + i * kBytes, into, kBytes, &tickets[i]), 0);
+    }
+    for (const std::uint64_t ticket : tickets) EXPECT_EQ(finish(ticket), 1);
+    EXPECT_EQ(std::memcmp(mapped.data(), mapped.data() + 4 * kBytes, 4 * kBytes), 0);
+    if (pinned) port->release(port->context, mapped.data());
+  }
+  std::uint64_t ticket = 0;
+  EXPECT_NE(port->start_read(port->context, 16, mapped.data(), 8, &ticket), 0);
+  EXPECT_NE(port->start_write(port->context, base + 4 * kBytes - 4, mapped.data(), 4 * kBytes, &ticket), 0);
+}
+
 }  // namespace
 }  // namespace strait::buffer::conformance

@@ -221,13 +221,10 @@ Status CudaProvider::Port::read(std::uint64_t address, void* into, std::uint64_t
 }
 
 // For all contexts, by any that is there: none is made for this alone.
-Status CudaProvider::Port::pin(Range pages) {
+Result<std::uint64_t> CudaProvider::Port::pin(Range pages) {
   for (std::uint32_t i = 0; i < owner_.device_count(); ++i) {
     if (!owner_.gpus_[i]->attach(false)) continue;
-    STRAIT_TRY(const std::uint64_t seen,
-               owner_.reach_host(i, reinterpret_cast<void*>(pages.address), pages.length_bytes, 0));
-    (void)seen;
-    return {};
+    return owner_.reach_host(i, reinterpret_cast<void*>(pages.address), pages.length_bytes, 0);
   }
   return fail(Code::unsupported, "no CUDA context is active yet");
 }

@@ -97,7 +97,7 @@ class CudaProvider {
     }
     [[nodiscard]] std::int32_t done(std::uint64_t ticket) override { return owner_.copy_done(ticket); }
     [[nodiscard]] const char* kind() const override { return "cuda"; }
-    [[nodiscard]] Status pin(Range pages) override;
+    [[nodiscard]] Result<std::uint64_t> pin(Range pages) override;
     [[nodiscard]] Status unpin(Range pages) override {
       return owner_.release_host(reinterpret_cast<void*>(pages.address));
     }

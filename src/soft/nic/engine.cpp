@@ -26,7 +26,6 @@ constexpr std::uint64_t kPassesPerClock = 32;       // how often a busy engine l
 constexpr std::uint64_t kPassesPerSockets = 1024;   // and at its sockets
 constexpr std::int64_t kBlockedNapNs = 50'000;      // nobody wakes us when a full ring drains
 constexpr std::int64_t kNoBarrierNapNs = 1'000'000;
-constexpr std::int64_t kCopySpinNs = 1'000'000;  // nobody wakes us when a copy ends; most take some microseconds
 
 bool power_of_two(std::uint32_t n) {
   return std::has_single_bit(n);
@@ -458,7 +457,7 @@ int Engine::look_around(std::uint32_t qpn_hint) {
     ack_now_.swap(ack_due_);
     done += flush_acks();
   }
-  if (copies_under_way()) done += finish_copies();
+  if (copies_under_way()) done += std::max(finish_copies(), copies_end_soon() ? 1 : 0);
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = *links_[i];
     if (link.dead || link.paused) continue;
@@ -564,7 +563,7 @@ bool Engine::work_waits() {
   }
   if (!landing_.empty() || !ack_due_.empty() || note_.load(std::memory_order_seq_cst) != 0) return true;
   if (packets_ && packets_->work_waits()) return true;
-  if (copies_under_way() && sys::now_ns() - copies_moved_ns_ < kCopySpinNs) return true;
+  if (copies_end_soon()) return true;
   for (const CompletionQueue* const cq : event_cqs_) {
     if (cq->event_due()) return true;
   }

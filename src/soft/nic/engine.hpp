@@ -304,6 +304,8 @@ class Engine {
   int finish_copies();
   void abandon_pieces(QueuePair& qp);
   void await_copies();
+  // Nobody wakes us when a copy ends, and most take some microseconds: who drives the engine is to go on.
+  [[nodiscard]] bool copies_end_soon() const;
   [[nodiscard]] bool copies_under_way() const { return !copying_.empty() || !left_behind_.empty(); }
 
   // gone.cpp

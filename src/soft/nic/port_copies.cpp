@@ -20,6 +20,8 @@ namespace m = wire::mlx5;
 namespace {
 using State = PortCopy::State;
 
+constexpr std::int64_t kCopySpinNs = 1'000'000;  // since the last one began or ended
+
 }  // namespace
 
 bool Engine::begin_copy(PortCopy& copy, Registration& registration, std::uint64_t address, std::uint64_t length_bytes,
@@ -326,6 +328,10 @@ int Engine::finish_copies() {
     for (const auto& link : links_) link->waiting = false;
   }
   return done;
+}
+
+bool Engine::copies_end_soon() const {
+  return copies_under_way() && sys::now_ns() - copies_moved_ns_ < kCopySpinNs;
 }
 
 // Nothing more of it is sent or landed; what a copy has begun it ends.

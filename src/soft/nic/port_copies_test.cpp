@@ -341,6 +341,21 @@ TEST_P(PortCopies, AnEngineThatClosesWaitsForItsCopies) {
   EXPECT_TRUE(from->prepared.empty());
 }
 
+// Progress threads sleep when a pass does nothing: not while a copy is about to end, and not for ever without one.
+TEST_P(PortCopies, WhoDrivesGoesOnUntilTheCopiesHaveEnded) {
+  open(kMiB);
+  from->may_end = 0;
+  pair->qa->post(write(0, kMiB));
+  EXPECT_NE(pair->a->drive(0), 0);
+  EXPECT_FALSE(pair->a->arm());
+  const sys::Deadline deadline = sys::Deadline::after_ns(5'000'000'000);
+  while (pair->a->drive(0) != 0 && !deadline.passed()) {
+  }
+  EXPECT_FALSE(deadline.passed()) << "a copy engine that is stuck keeps nobody awake";
+  from->may_end = UINT64_MAX;
+  ASSERT_EQ(next()->syndrome, m::Syndrome::none);
+}
+
 // A receive that comes late: what was read ahead is read again.
 TEST_P(PortCopies, WhatIsSentAgainIsReadAgain) {
   open(2 * kMiB);
