@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -39,8 +40,9 @@ struct Note {
 
 std::array<GuardedRange, kRanges> ranges;
 std::array<Note, kNotes> notes;
-std::mutex changing;        // who guards and lets go; never the handler
-std::size_t next_slot = 0;  // slots are used in turn, so that a range let go is remembered long
+std::atomic<std::uint32_t> in_use{0};  // ranges that are active; most of the time there is nothing to search
+std::mutex changing;                   // who guards and lets go; never the handler
+std::size_t next_slot = 0;             // slots are used in turn, so that a range let go is remembered long
 struct sigaction previous;
 
 void write_down(const void* owner, const GuardedRead& read) {
@@ -100,6 +102,23 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   if (sent) ::raise(signal);
 }
 
+// The ranges stay with their owners, as after a touch.
+void open_over(std::uint64_t address, std::uint64_t length, bool noted) {
+  if (in_use.load(std::memory_order_relaxed) == 0) return;
+  const std::scoped_lock lock(changing);
+  for (const GuardedRange& range : ranges) {
+    const std::uint64_t begin = range.begin.load(std::memory_order_relaxed);
+    const std::uint64_t end = range.end.load(std::memory_order_relaxed);
+    if (!range.active.load(std::memory_order_relaxed) || address >= end || begin >= address + length) continue;
+    open_pages(begin, end);
+    if (!noted) continue;
+    const std::uint64_t whole = range.address.load(std::memory_order_relaxed);
+    write_down(range.owner.load(std::memory_order_relaxed),
+               {whole, range.length.load(std::memory_order_relaxed), std::max(address, begin) - whole,
+                range.tag.load(std::memory_order_relaxed)});
+  }
+}
+
 bool handler_in_place() {
   struct sigaction now {};
   return ::sigaction(SIGSEGV, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_fault;
@@ -138,6 +157,7 @@ void guard_pages(const void* owner, std::byte* where, std::uint64_t length, std:
     range.late.store(0, std::memory_order_relaxed);
     range.begin.store(begin, std::memory_order_release);
     range.active.store(true, std::memory_order_release);
+    in_use.fetch_add(1, std::memory_order_relaxed);
     ::mprotect(reinterpret_cast<void*>(begin), end - begin, PROT_NONE);
     return;
   }
@@ -153,8 +173,17 @@ void unguard_pages(const void* owner, std::byte* where, std::uint64_t length) {
       continue;
     open_pages(range.begin.load(std::memory_order_relaxed), range.end.load(std::memory_order_relaxed));
     range.active.store(false, std::memory_order_release);
+    in_use.fetch_sub(1, std::memory_order_relaxed);
     return;
   }
+}
+
+void open_guarded_pages(const std::byte* where, std::uint64_t length) {
+  open_over(reinterpret_cast<std::uint64_t>(where), length, false);
+}
+
+void touch_guarded_pages(const std::byte* where, std::uint64_t length) {
+  open_over(reinterpret_cast<std::uint64_t>(where), length, true);
 }
 
 bool take_guarded_read(const void* owner, GuardedRead& out) {

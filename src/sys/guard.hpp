@@ -22,6 +22,10 @@ void catch_guarded_reads();
 // when the program has put a handler of its own in the place of ours. `owner` is who takes the notes.
 void guard_pages(const void* owner, std::byte* where, std::uint64_t length, std::uint64_t tag);
 void unguard_pages(const void* owner, std::byte* where, std::uint64_t length);
+// Whoever guards them: pages that this range reaches into can be touched from now on, and nothing is noted.
+void open_guarded_pages(const std::byte* where, std::uint64_t length);
+// The same for who may not touch them: noted as if it had. For accesses that are made later or by somebody else.
+void touch_guarded_pages(const std::byte* where, std::uint64_t length);
 // Takes one of the touches noted so far for this owner.
 [[nodiscard]] bool take_guarded_read(const void* owner, GuardedRead& out);
 

@@ -84,6 +84,39 @@ TEST(Guard, LettingGoMakesItReadable) {
   EXPECT_FALSE(take_guarded_read(&kMe, seen));
 }
 
+TEST(Guard, WhoMayTouchOpensThemAndIsNotNoted) {
+  catch_guarded_reads();
+  Pages pages(4);
+  const std::size_t page = page_bytes();
+  GuardedRead seen{};
+  guard_pages(&kMe, pages.at, 2 * page, 1);
+  guard_pages(&kOther, pages.at + 2 * page, 2 * page, 2);
+  open_guarded_pages(pages.at + page, page);  // next to the other range, and not in it
+  EXPECT_EQ(look(pages.at), std::byte{0});
+  EXPECT_FALSE(take_guarded_read(&kMe, seen));
+  EXPECT_EQ(look(pages.at + 2 * page), std::byte{0});
+  EXPECT_TRUE(take_guarded_read(&kOther, seen));
+  unguard_pages(&kMe, pages.at, 2 * page);
+  unguard_pages(&kOther, pages.at + 2 * page, 2 * page);
+}
+
+TEST(Guard, ATouchByAnotherHandIsNotedToo) {
+  catch_guarded_reads();
+  Pages pages(3);
+  const std::size_t page = page_bytes();
+  GuardedRead seen{};
+  guard_pages(&kMe, pages.at + 10, 2 * page, 3);  // page 1
+  touch_guarded_pages(pages.at, page);
+  EXPECT_FALSE(take_guarded_read(&kMe, seen));
+  touch_guarded_pages(pages.at, page + 1);
+  ASSERT_TRUE(take_guarded_read(&kMe, seen));
+  EXPECT_EQ(seen.offset, page - 10);
+  EXPECT_EQ(seen.tag, 3u);
+  EXPECT_EQ(look(pages.at + page), std::byte{0});
+  EXPECT_FALSE(take_guarded_read(&kMe, seen));
+  unguard_pages(&kMe, pages.at + 10, 2 * page);
+}
+
 TEST(Guard, MoreRangesThanThereIsRoomForAreLeftAlone) {
   catch_guarded_reads();
   constexpr std::size_t kMany = 100;

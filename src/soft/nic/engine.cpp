@@ -142,14 +142,7 @@ Status Engine::deregister_memory(std::uint32_t key) {
       if (registration == nullptr || registration->kind != KeyKind::registration)
         return fail(Code::invalid, "no registration has the key {:#x}", key);
       // Peers lose it at once; what this side has in flight drains first.
-      if (strict_) {
-        for (QueuePair* qp : active_) {
-          if (qp->landing && qp->landing->shadow.key == key && qp->landing->guarded != nullptr) {
-            strict_->unguard(qp->landing->guarded, qp->landing->bytes.size());
-            qp->landing->guarded = nullptr;
-          }
-        }
-      }
+      give_back_landings(registration->bytes, registration->length_bytes);
       registration->access = STRAIT_NIC_LOCAL_WRITE;
       registration->closing = true;
       const bool by_port = registration->port != nullptr;
@@ -498,6 +491,7 @@ int Engine::check_timers() {
   const std::int64_t now = sys::now_ns();
   if (active_.size() > kManyQueues && now - now_ns_ < kTimersEveryNs) return 0;
   now_ns_ = now;
+  lower_silent_guards(now);
   int done = packets_ ? packets_->check_timers(now_ns_) : 0;
   if (links_.empty()) return done;  // the rest is about queue pairs over the ring grant
   for (std::size_t i = 0; i < active_.size(); ++i) {
@@ -591,6 +585,7 @@ std::int64_t Engine::sleep_limit_ns() {
   const std::int64_t now = sys::now_ns();
   if (packets_) limit = std::min(limit, packets_->timer_limit_ns(now));
   for (const QueuePair* qp : active_) {
+    limit = std::min(limit, silence_left_ns(*qp, now));
     if (!qp->sending()) continue;
     if (qp->resume_at_ns != 0) limit = std::min(limit, std::max<std::int64_t>(qp->resume_at_ns - now, 1));
     if (awaits_peer(*qp) && qp->answer_limit_ns != 0) limit = std::min(limit, qp->answer_limit_ns / 2);

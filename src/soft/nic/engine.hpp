@@ -278,12 +278,16 @@ class Engine {
   [[nodiscard]] bool land_staged(QueuePair& qp, std::uint32_t rkey, std::uint64_t raddr, std::uint32_t length);
   void abandon_landing(QueuePair& qp);
   void show_last_line(const QueuePair& qp);
-  // What a peer reads while another writes it is its own affair: this side's program does not touch it.
-  void open_guards(std::uint64_t address, std::uint64_t length) {
-    if (strict_) [[unlikely]]
-      open_guards_over(address, length);
+  void raise_guard(QueuePair& qp);
+  void lower_guard(Landing& landing);
+  void lower_silent_guards(std::int64_t now);
+  [[nodiscard]] std::int64_t silence_left_ns(const QueuePair& qp, std::int64_t now) const;
+  void give_back_landings(const std::byte* bytes, std::uint64_t length);
+  // Before the NIC itself touches memory: what peers do there while another writes it is their own affair.
+  void open_guards(const Registration& memory, std::uint64_t address, std::uint64_t length) const {
+    if (strict_ && memory.bytes != nullptr) [[unlikely]]
+      Strict::open(memory.at(address), length);
   }
-  void open_guards_over(std::uint64_t address, std::uint64_t length);
 
   // port_copies.cpp
   [[nodiscard]] bool begin_copy(PortCopy& copy, Registration& registration, std::uint64_t address,
@@ -377,6 +381,7 @@ class Engine {
   // Payload of a peer: the first of its message, or the last when there is no `more`.
   [[nodiscard]] bool put_bytes(QueuePair& qp, const Registration& into, std::uint64_t address, const std::byte* from,
                                std::uint64_t length, bool first, bool more) {
+    open_guards(into, address, length);
     if (into.bytes != nullptr)
       return write_bytes(into, address, from, length) && (more || !qp.port || qp.port->landing.finish(memory_));
     WriteBehind& landing = port_of(qp).landing;
@@ -384,8 +389,9 @@ class Engine {
     return landing.write(memory_, into, address, from, length, more);
   }
   // Of what a peer reads, at `offset`; `left` bytes of it follow.
-  [[nodiscard]] static bool get_bytes(QueuePair& qp, const Registration& from, std::uint64_t tag, std::uint64_t address,
-                                      std::byte* into, std::uint64_t length, std::uint32_t offset, std::uint64_t left) {
+  [[nodiscard]] bool get_bytes(QueuePair& qp, const Registration& from, std::uint64_t tag, std::uint64_t address,
+                               std::byte* into, std::uint64_t length, std::uint32_t offset, std::uint64_t left) const {
+    open_guards(from, address, length);
     if (from.bytes != nullptr) return read_bytes(from, address, into, length);
     ReadAhead& answered = port_of(qp).answered;
     if (offset == 0) answered.forget();

@@ -62,6 +62,7 @@ Status Engine::rereg_memory(std::uint32_t key, std::uint32_t what, const strait_
         return fail(Code::invalid, "no protection domain has the number {}", request.pd);
       const Registration* const before = memory_.find(key);
       const std::uint32_t pd = before == nullptr ? 0 : before->pd;
+      if (before != nullptr) give_back_landings(before->bytes, before->length_bytes);
       const Status changed = memory_.change(key, what, request, *config_.calls);
       if (changed) {
         let_go_of_ports();

@@ -24,8 +24,10 @@ void pause_links_to(const EngineId& peer, Links& links, bool paused) {
 // Where the bytes of a write go for now; the registration itself when nothing is to be late.
 Registration* Engine::stage(QueuePair& qp, Registration* real, std::uint64_t raddr, std::uint32_t length) {
   if (!strict_ || real == nullptr || real->bytes == nullptr || length == 0) return real;
-  if (qp.landing && qp.landing->shadow.address == raddr && qp.landing->bytes.size() == length)
+  if (qp.landing && qp.landing->shadow.address == raddr && qp.landing->bytes.size() == length) {
+    raise_guard(qp);
     return &qp.landing->shadow;
+  }
   abandon_landing(qp);
   qp.landing = std::make_unique<Landing>();
   Landing& landing = *qp.landing;
@@ -35,11 +37,50 @@ Registration* Engine::stage(QueuePair& qp, Registration* real, std::uint64_t rad
   landing.shadow.length_bytes = length;
   landing.shadow.bytes = landing.bytes.data();
   // Only memory that the program reaches by this very address; an accelerator's it cannot read anyway.
-  if (reinterpret_cast<std::uint64_t>(real->bytes) == real->address) {
-    landing.guarded = real->at(raddr);
-    strict_->guard(landing.guarded, length, qp.qpn, qp.packets ? qp.packets->msn : qp.msn_expected);
-  }
+  if (reinterpret_cast<std::uint64_t>(real->bytes) == real->address) landing.where = real->at(raddr);
+  raise_guard(qp);
   return &landing.shadow;
+}
+
+// Some of it has come, perhaps after a long silence.
+void Engine::raise_guard(QueuePair& qp) {
+  Landing& landing = *qp.landing;
+  landing.heard_ns = sys::now_ns();
+  if (landing.where == nullptr || landing.guarded) return;
+  landing.guarded = true;
+  strict_->guard(landing.where, landing.bytes.size(), qp.qpn, qp.packets ? qp.packets->msn : qp.msn_expected);
+}
+
+void Engine::lower_guard(Landing& landing) {
+  if (!landing.guarded) return;
+  landing.guarded = false;
+  strict_->unguard(landing.where, landing.bytes.size());
+}
+
+// A peer that was closed or died in the middle of a put leaves its queue pair behind here, which hears nothing more and
+// is told nothing. What has come of the put stays beside its target, in case the rest comes after all.
+void Engine::lower_silent_guards(std::int64_t now) {
+  if (!strict_) return;
+  for (QueuePair* const qp : active_) {
+    if (silence_left_ns(*qp, now) <= 1) lower_guard(*qp->landing);
+  }
+}
+
+std::int64_t Engine::silence_left_ns(const QueuePair& qp, std::int64_t now) const {
+  if (!qp.landing || !qp.landing->guarded || qp.landing->waiting) return INT64_MAX;
+  return std::max<std::int64_t>(qp.landing->heard_ns + strict_->silence_ns() - now, 1);
+}
+
+// The program may do with this memory what it likes from now on, unmap it too.
+void Engine::give_back_landings(const std::byte* bytes, std::uint64_t length) {
+  if (!strict_ || bytes == nullptr) return;
+  for (QueuePair* const qp : active_) {
+    if (!qp->landing || qp->landing->where == nullptr) continue;
+    Landing& landing = *qp->landing;
+    if (bytes >= landing.where + landing.bytes.size() || landing.where >= bytes + length) continue;
+    lower_guard(landing);
+    landing.where = nullptr;
+  }
 }
 
 // The last byte is here. True: what follows it waits, and finish_landings() goes on with it.
@@ -59,23 +100,12 @@ bool Engine::land_later(QueuePair& qp) {
 void Engine::show_last_line(const QueuePair& qp) {
   const Landing& landing = *qp.landing;
   const std::size_t n = landing.bytes.size();
-  if (landing.guarded == nullptr || n <= kLine) return;
-  const std::byte* const end = landing.guarded + n;
+  if (landing.where == nullptr || n <= kLine) return;
+  const std::byte* const end = landing.where + n;
   const std::size_t last = (reinterpret_cast<std::uintptr_t>(end) - 1) % kLine + 1;
   const std::uint64_t page = sys::page_bytes();
   if (reinterpret_cast<std::uintptr_t>(end) % page < last && n >= page) return;  // perhaps guarded
-  strict_->land(landing.guarded + (n - last), std::span(landing.bytes).last(last));
-}
-
-void Engine::open_guards_over(std::uint64_t address, std::uint64_t length) {
-  for (QueuePair* const qp : active_) {
-    if (!qp->landing || qp->landing->guarded == nullptr) continue;
-    Landing& landing = *qp->landing;
-    const auto begin = reinterpret_cast<std::uint64_t>(landing.guarded);
-    if (address >= begin + landing.bytes.size() || begin >= address + length) continue;
-    strict_->unguard(landing.guarded, landing.bytes.size());
-    landing.guarded = nullptr;
-  }
+  strict_->land(landing.where + (n - last), std::span(landing.bytes).last(last));
 }
 
 int Engine::finish_landings() {
@@ -110,7 +140,7 @@ int Engine::finish_landings() {
 // False: the key was revoked while the bytes waited.
 bool Engine::land_staged(QueuePair& qp, std::uint32_t rkey, std::uint64_t raddr, std::uint32_t length) {
   const std::unique_ptr<Landing> landing = std::move(qp.landing);
-  if (landing->guarded != nullptr) strict_->unguard(landing->guarded, length);
+  lower_guard(*landing);
   strict_->collect();
   KeyFault why = KeyFault::none;
   const Registration* const into = check_remote(qp, rkey, raddr, length, STRAIT_NIC_REMOTE_WRITE, why);
@@ -121,7 +151,7 @@ bool Engine::land_staged(QueuePair& qp, std::uint32_t rkey, std::uint64_t raddr,
 
 void Engine::abandon_landing(QueuePair& qp) {
   if (!qp.landing) return;
-  if (qp.landing->guarded != nullptr) strict_->unguard(qp.landing->guarded, qp.landing->bytes.size());
+  lower_guard(*qp.landing);
   if (qp.landing->waiting && qp.link != nullptr) pause_links_to(qp.link->peer, links_, false);
   std::erase(landing_, &qp);
   qp.landing.reset();

@@ -289,7 +289,7 @@ void Packets::on_atomic(QueuePair& qp, const roce::Packet& packet) {
   if (!request.swap) request.compare_mask = 0;
   PacketAnswer answer;
   answer.what = PacketAnswer::What::atomic;
-  engine_.open_guards(packet.va, 8);
+  engine_.open_guards(*on, packet.va, 8);
   if (!run_atomic(*on, packet.va, request, answer.original))
     return refuse(qp, packet.psn, refusal_of(on), m::Syndrome::none);
   ++engine_.counts_.atomics;
@@ -458,7 +458,6 @@ bool Packets::send_response(QueuePair& qp, PacketAnswer& answer) {
   headers.msn = answer.msn;
   headers.pad = r::pad_of(n);
   std::size_t bytes = roce::write_headers(headers, out);
-  engine_.open_guards(answer.va + answer.offset, n);
   const std::uint64_t tag = std::uint64_t{answer.msn} << 32 | answer.psn;
   if (n != 0 && (from == nullptr || !engine_.get_bytes(qp, *from, tag, answer.va + answer.offset, out + bytes, n,
                                                        answer.offset, answer.length - answer.offset))) {

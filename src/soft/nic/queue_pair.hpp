@@ -56,9 +56,11 @@ inline constexpr std::int64_t kResendNow = 1;  // a time long past
 // Strict: a payload that has arrived and must not be seen yet.
 struct Landing {
   std::vector<std::byte> bytes;
-  Registration shadow;           // takes the bytes in place of the real one
-  std::byte* guarded = nullptr;  // where the program would see them
-  bool waiting = false;          // all of it is here
+  Registration shadow;         // takes the bytes in place of the real one
+  std::byte* where = nullptr;  // the program would see them; nullptr: it cannot, or the memory is its own again
+  bool guarded = false;
+  bool waiting = false;       // all of it is here
+  std::int64_t heard_ns = 0;  // when the last of it came
   std::uint64_t since_pass = 0;
   std::uint64_t due_pass = 0;
   std::int64_t due_ns = 0;

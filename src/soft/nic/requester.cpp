@@ -129,6 +129,7 @@ bool Engine::gather(QueuePair& qp, const SendWork& work, std::uint32_t skip, std
     if (piece.in_ring) {
       qp.sq.read(piece.address + skip, into, n);
     } else if (const Registration& from = *memory_.find(piece.lkey); from.bytes != nullptr) {
+      open_guards(from, piece.address + skip, n);
       (void)read_bytes(from, piece.address + skip, into, n);
     } else if (!port_of(qp).sent.read(from, work.index, piece.address + skip, into, n, piece.length_bytes - skip)) {
       return false;
@@ -493,6 +494,7 @@ bool Engine::land_answer(QueuePair& qp, const Sent& sent, std::uint32_t offset, 
     KeyFault why = KeyFault::none;
     const Registration* into = memory_.check(piece.lkey, qp.pd, piece.address + offset, n, STRAIT_NIC_LOCAL_WRITE, why);
     if (into == nullptr) return false;
+    open_guards(*into, piece.address + offset, n);
     const bool written =
         into->bytes != nullptr
             ? write_bytes(*into, piece.address + offset, from, n) &&

@@ -384,6 +384,7 @@ bool Engine::land_cross(QueuePair& qp, Link& link, const Slot& message, Registra
         return false;
       }
       through_port = through_port || place->bytes == nullptr;
+      open_guards(*place, piece.address, n);
       if (!through_port) near[n_near++] = {place->at(piece.address), n};
       left -= n;
     }
@@ -507,7 +508,7 @@ void Engine::on_read(QueuePair& qp, Link& link, const Slot& message) {
     List far;
     std::size_t n_far = 0;
     const iovec near{from->at(message.raddr), message.length};
-    open_guards(message.raddr, message.length);
+    open_guards(*from, message.raddr, message.length);
     if (!read_list(link, message, entries, n_far)) {
       ++counts_.garbage;
       refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
@@ -566,7 +567,7 @@ void Engine::on_atomic(QueuePair& qp, Link& link, const Slot& message) {
     request.compare_mask = 0;
   }
   std::uint64_t old = 0;
-  open_guards(message.raddr, width);
+  open_guards(*on, message.raddr, width);
   if (!run_atomic(*on, message.raddr, request, old)) {
     refuse(qp, link, message.msn, port_fault(*on), m::Syndrome::none);
     return;
@@ -676,7 +677,6 @@ bool Engine::try_answer(Link& link, PendingAnswer& reply) {
       std::memcpy(header.data, told.data, sizeof header.data);
     } else if (n != 0) {
       bool copied = true;
-      open_guards(told.raddr + reply.sent_bytes, n);
       const auto take = [&](std::uint32_t at, std::byte* into, std::uint64_t bytes) {
         const std::uint64_t tag = std::uint64_t{told.msn} << 32 | reply.base;
         return get_bytes(*qp, *from, tag, told.raddr + at, into, bytes, at, told.length - at);

@@ -124,9 +124,9 @@ std::uint64_t Strict::sum_of(const Work& work, MemoryTable& memory) {
     for (std::uint64_t done = 0; done < range.length; done += sizeof chunk) {
       const std::uint64_t n = std::min<std::uint64_t>(sizeof chunk, range.length - done);
       Registration* const from = memory.find(range.key);
-      if (from == nullptr || !from->covers(range.address + done, n) ||
-          !read_bytes(*from, range.address + done, chunk, n))
-        return 0;  // gone: another rule's business
+      if (from == nullptr || !from->covers(range.address + done, n)) return 0;  // gone: another rule's business
+      if (from->bytes != nullptr) open(from->at(range.address + done), n);
+      if (!read_bytes(*from, range.address + done, chunk, n)) return 0;
       for (std::uint64_t i = 0; i < n; ++i) sum = (sum ^ std::to_integer<std::uint64_t>(chunk[i])) * 1099511628211ull;
     }
   }
@@ -134,7 +134,6 @@ std::uint64_t Strict::sum_of(const Work& work, MemoryTable& memory) {
 }
 
 void Strict::started(QueuePair& qp, std::uint64_t index, const SendWork& work, MemoryTable& memory) {
-  collect();
   auto& queue = under_way_[qp.qpn];
   if (queue.contains(index)) return;  // sent again
   Work now;
@@ -151,6 +150,12 @@ void Strict::started(QueuePair& qp, std::uint64_t index, const SendWork& work, M
   now.has_source = payload && !now.local.empty();
   now.writes = write || atomic;
   now.reads = read || atomic;
+  // To name memory in a work request is to touch it: the NIC, or the peer's, does so from now on.
+  for (const Range& range : now.local) {
+    const Registration* const named = memory.find(range.key);
+    if (named != nullptr && named->bytes != nullptr && named->covers(range.address, range.length))
+      sys::touch_guarded_pages(named->at(range.address), range.length);
+  }
   if (write || read || atomic) now.remote = {work.raddr, work.total_bytes, work.rkey};
 
   for (const auto& [other, earlier] : queue) {
@@ -177,6 +182,7 @@ void Strict::started(QueuePair& qp, std::uint64_t index, const SendWork& work, M
           fmt::format("its {} blocks hold work requests without a completion", qp.sq_blocks));
   }
   if (now.has_source) now.sum = sum_of(now, memory);
+  collect();
   queue.emplace(index, std::move(now));
 }
 
@@ -216,9 +222,14 @@ void Strict::unguard(std::byte* where, std::uint64_t length) {
   sys::unguard_pages(this, where, length);
 }
 
+void Strict::open(const std::byte* where, std::uint64_t length) {
+  sys::open_guarded_pages(where, length);
+}
+
 // Line by line, the last one first and the others in random order: who looks at the last byte to learn whether all is
 // there learns nothing.
 void Strict::land(std::byte* where, std::span<const std::byte> bytes) {
+  open(where, bytes.size());  // another payload for these pages may be on its way
   const std::size_t head =
       std::min<std::size_t>(bytes.size(), (kLine - reinterpret_cast<std::uintptr_t>(where) % kLine) % kLine);
   std::vector<std::pair<std::size_t, std::size_t>> lines;

@@ -48,6 +48,9 @@ struct StrictConfig {
   int exit_code = 66;  // of the process, when anything was found; 0: left alone
   std::uint64_t seed = 1;
   bool quiet = false;  // nothing on stderr (tests)
+  // The guard of a put goes when nothing of it has come for so long. Nothing says that a peer has given up half-way;
+  // where packets get lost the next one is here much sooner.
+  std::int64_t silence_ns = 100'000'000;
 };
 
 class Strict {
@@ -77,9 +80,12 @@ class Strict {
   // Landing. `where` must not be looked at until land() was called.
   void guard(std::byte* where, std::uint64_t length, std::uint32_t qpn, std::uint32_t message);
   void unguard(std::byte* where, std::uint64_t length);
+  // The NIC itself is about to touch memory that somebody, another NIC of the process perhaps, may have guarded.
+  static void open(const std::byte* where, std::uint64_t length);
   void land(std::byte* where, std::span<const std::byte> bytes);
   // How many passes of the engine the next payload waits.
   [[nodiscard]] std::uint32_t lateness();
+  [[nodiscard]] std::int64_t silence_ns() const { return config_.silence_ns; }
   // What the signal handler saw since the last call becomes findings.
   void collect();
 

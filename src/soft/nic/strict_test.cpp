@@ -4,145 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <map>
 
-#include "soft/nic/testing.hpp"
-#include "sys/mapping.hpp"
+#include "soft/nic/strict_testing.hpp"
 
 namespace strait::soft::nic::testing {
 namespace {
 
-constexpr std::size_t kBytes = 1 << 16;  // more than one message of the ring, and whole pages
-
-// Whole pages, as programs register them.
-struct Buffer {
-  explicit Buffer(std::size_t n = kBytes)
-      : mapping(sys::map_anonymous(n, sys::Protect::read_write).value()), at(mapping.data()), size(n) {}
-  void fill(unsigned seed) {
-    const auto bytes = pattern(size, seed);
-    std::copy(bytes.begin(), bytes.end(), at);
-  }
-  [[nodiscard]] bool holds(unsigned seed) const {
-    const auto bytes = pattern(size, seed);
-    return std::equal(bytes.begin(), bytes.end(), at);
-  }
-  sys::Mapping mapping;
-  std::byte* at;
-  std::size_t size;
-};
-
-// A file of findings that goes away with the test.
-struct ReportFile {
-  ReportFile() {
-    static int n = 0;
-    path = std::filesystem::temp_directory_path() /
-           ("strait-strict-" + std::to_string(::getpid()) + "-" + std::to_string(n++));
-  }
-  ~ReportFile() { std::filesystem::remove(path); }
-  [[nodiscard]] std::vector<std::string> lines() const {
-    std::vector<std::string> all;
-    std::ifstream file(path);
-    for (std::string line; std::getline(file, line);) all.push_back(line);
-    return all;
-  }
-  std::filesystem::path path;
-};
-
-PairConfig strict_over(Over over, const ReportFile& report, const char* faults = nullptr) {
-  PairConfig config(over);
-  config.strict = StrictConfig{.report = report.path, .exit_code = 0, .quiet = true};
-  if (faults != nullptr) config.faults = FaultPlan::parse(faults).value();
-  return config;
-}
-
-class StrictNic : public ::testing::TestWithParam<Over> {
- protected:
-  void SetUp() override { make(); }
-  void make(std::uint32_t blocks = 64, const char* faults = nullptr) {
-    pair.reset();
-    pair.emplace(strict_over(GetParam(), report, faults), blocks, faults == nullptr ? 0 : 10'000'000);
-    source.fill(1);
-    std::fill_n(target.at, kBytes, std::byte{0});
-    lkey = pair->reg_a(source.at, kBytes);
-    rkey = pair->reg_b(target.at, kBytes);
-  }
-  Wqe write(std::uint32_t n = kBytes, std::uint8_t flags = m::kCompletionAlways) {
-    return {.opcode = m::Opcode::rdma_write,
-            .raddr = address_of(target.at),
-            .rkey = rkey,
-            .data = {{address_of(source.at), n, lkey}},
-            .flags = flags};
-  }
-  Wqe read(std::byte* into, std::uint32_t n, std::uint32_t key, std::uint8_t flags = m::kCompletionAlways) {
-    return {.opcode = m::Opcode::rdma_read,
-            .raddr = address_of(target.at),
-            .rkey = rkey,
-            .data = {{address_of(into), n, key}},
-            .flags = flags};
-  }
-  void connect_too(TestQueue& at_a, TestQueue& at_b) {
-    if (GetParam() == Over::packets) {
-      pair->a->connect_packets(at_a.qpn, pair->path(true, at_b.qpn)).value();
-      pair->b->connect_packets(at_b.qpn, pair->path(false, at_a.qpn)).value();
-      return;
-    }
-    at_a.connect(pair->b->address(), at_b.qpn).value();  // the link is there already: nobody has to answer
-    at_b.connect(pair->a->address(), at_a.qpn).value();
-  }
-  void expect_done(TestQueue& queue) {
-    const auto event = pair->wait(queue);
-    ASSERT_TRUE(event);
-    EXPECT_EQ(event->syndrome, m::Syndrome::none);
-  }
-  // Until the write to `target` has been staged at b: its pages are guarded from then on.
-  void drive_until_guarded() {
-    for (int i = 0; i < 100'000; ++i) {
-      pair->a->drive(0);
-      if (staged()) return;
-      pair->b->drive(0);
-      if (staged()) return;
-    }
-    FAIL() << "nothing arrived";
-  }
-  [[nodiscard]] bool staged() const { return !readable(target.at); }
-  // Asked of the kernel, so that nobody is caught.
-  [[nodiscard]] static bool readable(const std::byte* at) {
-    int ends[2];
-    if (::pipe(ends) != 0) return false;
-    const bool yes = ::write(ends[1], at, 1) == 1;
-    ::close(ends[0]);
-    ::close(ends[1]);
-    return yes;
-  }
-  // These and no others were found, and each was written down once.
-  void expect_findings(std::map<Rule, std::uint64_t> expected) {
-    std::size_t total = 0;
-    for (std::size_t i = 0; i < kRules; ++i) {
-      const auto rule = static_cast<Rule>(i);
-      EXPECT_EQ(pair->a->findings(rule) + pair->b->findings(rule), expected[rule]) << rule_name(rule);
-      total += expected[rule];
-    }
-    EXPECT_EQ(report.lines().size(), total);
-  }
-  void expect_line(Rule rule, std::uint32_t qpn, const std::string& rest) {
-    ASSERT_EQ(report.lines().size(), 1u);
-    const std::string line = report.lines().front();
-    const auto has = [&](const std::string& part) {
-      EXPECT_NE(line.find(part), std::string::npos) << part << " in " << line;
-    };
-    has("\"process\":" + std::to_string(::getpid()) + ",");
-    has("\"queue_pair\":" + std::to_string(qpn) + ",");
-    has("\"rule\":\"" + std::string(rule_name(rule)) + "\"");
-    has(rest);
-  }
-
-  ReportFile report;
-  Buffer source, target;
-  std::optional<Pair> pair;
-  std::uint32_t lkey = 0, rkey = 0;
-};
+constexpr std::size_t kBytes = kStrictBytes;
+using Buffer = StrictBuffer;
 
 INSTANTIATE_TEST_SUITE_P(Over, StrictNic, ::testing::Values(Over::one_copy, Over::through_the_ring, Over::packets),
                          [](const auto& each) {
