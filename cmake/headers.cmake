@@ -3,7 +3,8 @@
 
 # strait_check_header(module header suffix): one more source for that module's check; `header` as an include line has it.
 function(strait_check_header module header suffix)
-  string(MAKE_C_IDENTIFIER "${header}" id)
+  # "a/b_c.hpp" and "a_b/c.hpp" are two headers.
+  string(REPLACE "/" "-" id "${header}")
   set(source ${CMAKE_BINARY_DIR}/headers/${id}${suffix})
   # Twice: it must also bear being included again.
   file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
