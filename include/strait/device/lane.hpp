@@ -431,8 +431,9 @@ class Lane {
     const unsigned size = group_.size();
     const unsigned rank = group_.rank();
     Flags flags = flags_of(how);
-    // A counter counts completions in order, so it needs no more of them either.
+    // A counter counts completions in order, so it needs no more of them either. A fence is for the first.
     if (rank + 1 != size) flags = static_cast<Flags>(flags & ~kSignaled);
+    if (rank != 0) flags = static_cast<Flags>(flags & ~kFenced);
     Pending taken{0, Posted::ok};
     if (rank == 0) taken.posted = take(size, how, taken.start);
     taken = group_.share(taken);
@@ -502,8 +503,10 @@ class Lane {
       }
       std::uint64_t low = 0;
       for (std::uint32_t i = rank; i < blocks; i += size) {
-        // The last of each part asks for the completion, which also makes room.
-        const Flags mine = i + 1 == blocks ? flags : static_cast<Flags>(flags & ~kSignaled);
+        // The last of each part asks for the completion, which also makes room for the next. A fence is for the first.
+        Flags mine = static_cast<Flags>(flags & ~(kSignaled | kFenced));
+        if (done + i == 0) mine = static_cast<Flags>(mine | (flags & kFenced));
+        if (i + 1 == blocks) mine = static_cast<Flags>(mine | (left > blocks ? kSignaled : flags & kSignaled));
         ring_.name_counter(taken.start + i, how.counter + 1);
         const Written written = write(done + i, taken.start + i, mine);
         low = written.low;
