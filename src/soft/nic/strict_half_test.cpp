@@ -2,6 +2,7 @@
 // The strict NIC and puts that stop half-way: their requester is gone, and the queue pair they were for hears nothing
 // more and is told nothing. Others go on using the memory, and the program gets it back.
 #include <atomic>
+#include <mutex>
 
 #include "soft/nic/strict_testing.hpp"
 #include "sys/quiet_thread.hpp"
@@ -92,13 +93,21 @@ TEST_P(StrictHalf, AnotherQueueWritesThere) {
 TEST_P(StrictHalf, AThreadOfTheNicWritesThere) {
   half_a_put_and_nobody_there();
   std::atomic<bool> stop{false};
+  std::mutex turn;  // the wire between the two is for one thread at a time
   std::thread engine = sys::start_quiet_thread([&] {
-                         while (!stop) pair->b->drive(0);
+                         while (!stop) {
+                           const std::lock_guard lock(turn);
+                           pair->b->drive(0);
+                         }
                        }).value();
-  near->post(to_inside(m::Opcode::rdma_write, 100));
+  {
+    const std::lock_guard lock(turn);
+    near->post(to_inside(m::Opcode::rdma_write, 100));
+  }
   std::optional<Event> event;  // nobody else moves b
   const auto deadline = sys::Deadline::after_ns(30'000'000'000);
   while (!event && !deadline.passed()) {
+    const std::lock_guard lock(turn);
     pair->a->drive(0);
     event = near->poll();
   }
