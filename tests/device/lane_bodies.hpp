@@ -117,10 +117,9 @@ struct Lists {
     const Outcome batch = lane.wait(lane.put_batch(s.local, s.remote, items, count, how), d);
     const auto value_of = [](std::uint64_t i) { return i + 1000; };
     const auto offset_of = [](std::uint64_t i) { return 131072 + 8 * i; };
-    // Silent, and longer than the ring: its parts must make room all the same. A fence is for the first item.
+    // Silent, and longer than the ring: its parts must make room all the same.
     How silent = how;
     silent.silent = true;
-    lane.fence();
     const Pending quiet = lane.put_values(count, s.remote, value_of, offset_of, silent);
     const Outcome values = quiet.ok() ? lane.flush(d) : lane.wait(quiet, d);
     // One piece beyond the end: it moves nothing, the others arrive, and its member is told.
@@ -136,6 +135,20 @@ struct Lists {
       s.answers[4] = code(longer);
     }
     s.answers[8 + thread] = code(wrong);
+  }
+};
+
+// One short list and one operation per member, each behind a fence, by a warp.
+struct FencedGroups {
+  Stage s;
+  STRAIT_HD void operator()(unsigned, unsigned) const {
+    Lane<Sharing::one_thread, Warp> lane(s.a);
+    const auto offset_of = [](std::uint64_t i) { return 8 * i; };
+    lane.fence();
+    const bool list = lane.put_values(8, s.remote, offset_of, offset_of).ok();
+    lane.fence();
+    const bool each = lane.put_value_each(std::uint64_t{1}, s.remote, 0).ok();
+    if (Warp{}.rank() == 0) s.answers[0] = list && each ? 0 : 1;
   }
 };
 

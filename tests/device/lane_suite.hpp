@@ -172,6 +172,21 @@ TYPED_TEST_P(LaneOn, AFenceIsForTheNextOperationOnly) {
   EXPECT_EQ(fenced, std::vector<unsigned>{8});
 }
 
+TYPED_TEST_P(LaneOn, AFenceIsForTheFirstOfMany) {
+  Street<TypeParam> street({Sharing::one_thread, 6, 0});
+  FencedGroups body{street.stage()};
+  street.run(1, 32, body);
+  EXPECT_EQ(street.answers_[0], 0u);
+  std::vector<unsigned> fenced, signaled;
+  for (unsigned i = 0; i < 8 + 32; ++i) {
+    const unsigned flags = paper::decode(street.ends_[0].send, 64, i).flags;
+    if ((flags & 0xe0) != 0) fenced.push_back(i);
+    if ((flags & 0x0c) != 0) signaled.push_back(i);
+  }
+  EXPECT_EQ(fenced, (std::vector<unsigned>{0, 8}));
+  EXPECT_EQ(signaled, (std::vector<unsigned>{7, 39})) << "one completion for all";
+}
+
 template <class Machine, Sharing S, class G>
 void each_member_puts_its_own(unsigned blocks, unsigned threads, unsigned log_blocks) {
   Street<Machine> street({S, log_blocks, 65000});
@@ -305,8 +320,8 @@ TYPED_TEST_P(LaneOn, WhatIsWrongIsRefusedAndLeavesNothing) {
   EXPECT_EQ(street.ends_[0].record[1], 0u);
 }
 
-REGISTER_TYPED_TEST_SUITE_P(LaneOn, EveryOperationOnce, AFenceIsForTheNextOperationOnly, AWarpOwnsAQueue,
-                            ABlockOwnsAQueue, WarpsOfABlockShareAQueue, WarpsOfAGridShareAQueue,
+REGISTER_TYPED_TEST_SUITE_P(LaneOn, EveryOperationOnce, AFenceIsForTheNextOperationOnly, AFenceIsForTheFirstOfMany,
+                            AWarpOwnsAQueue, ABlockOwnsAQueue, WarpsOfABlockShareAQueue, WarpsOfAGridShareAQueue,
                             ThreadsOfABlockForThemselves, ThreadsOfAGridForThemselves, ListsLongerThanTheRing,
                             AStalledNicHangsNobody, TheHostEndsEveryWait, AFailureNamesItsCause,
                             MessagesFindTheirReceives, WhatIsWrongIsRefusedAndLeavesNothing);
