@@ -92,12 +92,7 @@ class Lane {
     std::uint64_t bits = 0;
     __builtin_memcpy(&bits, &value, sizeof(T));
     return one(check(inside(to, to_offset, sizeof(T))), how, [&](std::uint64_t at, Flags flags) {
-      std::uint8_t* const block = ring_.block(at);
-      const std::uint64_t low = open(at, wire::mlx5::Opcode::rdma_write, flags, wire::be32{0}, 3);
-      store_remote(block + 16, {to.address + to_offset, to.rkey});
-      constexpr std::uint32_t header = wire::mlx5::kInlineFlag | static_cast<std::uint32_t>(sizeof(T));
-      store_segment(block + 32, wire::be32{header}.raw() | bits << 32, bits >> 32);
-      return low;
+      return write_value(at, flags, {to.address + to_offset, to.rkey}, sizeof(T), bits, true).low;
     });
   }
 
@@ -169,12 +164,7 @@ class Lane {
     std::uint64_t bits = 0;
     __builtin_memcpy(&bits, &value, sizeof(T));
     return each(inside(to, to_offset, sizeof(T)), how, [&](std::uint64_t at, Flags flags) {
-      std::uint8_t* const block = ring_.block(at);
-      const std::uint64_t low = open(at, wire::mlx5::Opcode::rdma_write, flags, wire::be32{0}, 3);
-      store_remote(block + 16, {to.address + to_offset, to.rkey});
-      constexpr std::uint32_t header = wire::mlx5::kInlineFlag | static_cast<std::uint32_t>(sizeof(T));
-      store_segment(block + 32, wire::be32{header}.raw() | bits << 32, bits >> 32);
-      return low;
+      return write_value(at, flags, {to.address + to_offset, to.rkey}, sizeof(T), bits, true).low;
     });
   }
 

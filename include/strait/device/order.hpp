@@ -136,12 +136,7 @@ STRAIT_HD_INLINE bool compare_exchange_relaxed(std::uint64_t* p, std::uint64_t& 
   expected = old;
   return done;
 }
-// Looks at marks that other posters leave, several under way at once; one fence behind those that count.
-inline constexpr unsigned kMarkWindow = 8;
-template <Scope C>
-STRAIT_HD_INLINE std::uint64_t load_mark(const std::uint64_t* p) {
-  return load_relaxed<C>(p);
-}
+// Behind the marks that count: what their posters wrote is read after it.
 template <Scope C>
 STRAIT_HD_INLINE void order_mark_reads() {
   if constexpr (C == Scope::block)
@@ -228,12 +223,6 @@ STRAIT_HD_INLINE bool compare_exchange(std::uint64_t* p, std::uint64_t& expected
 template <Scope C>
 STRAIT_HD_INLINE bool compare_exchange_relaxed(std::uint64_t* p, std::uint64_t& expected, std::uint64_t desired) {
   return __hip_atomic_compare_exchange_strong(p, &expected, desired, __ATOMIC_RELAXED, __ATOMIC_RELAXED, kHipScope<C>);
-}
-// Looks at marks that other posters leave, several under way at once; one fence behind those that count.
-inline constexpr unsigned kMarkWindow = 8;
-template <Scope C>
-STRAIT_HD_INLINE std::uint64_t load_mark(const std::uint64_t* p) {
-  return load_relaxed<C>(p);
 }
 template <Scope C>
 STRAIT_HD_INLINE void order_mark_reads() {
@@ -373,6 +362,13 @@ STRAIT_HD_INLINE std::uint64_t load_bytes(const std::uint8_t* p, std::uint32_t n
 #endif
 
 #if defined(STRAIT_TARGET_CUDA) || defined(STRAIT_TARGET_AMD)
+// Looks at marks that other posters leave, several under way at once; one fence behind those that count.
+inline constexpr unsigned kMarkWindow = 8;
+template <Scope C>
+STRAIT_HD_INLINE std::uint64_t load_mark(const std::uint64_t* p) {
+  return load_relaxed<C>(p);
+}
+
 // Up to 8 bytes from any alignment, zero-filled.
 STRAIT_HD_INLINE std::uint64_t load_bytes(const std::uint8_t* p, std::uint32_t n) {
   std::uint64_t v = 0;
