@@ -37,7 +37,7 @@
 #include "node/settings.hpp"
 #include "node/sleeper.hpp"
 #include "plan/record.hpp"
-#include "rail/device_queue.hpp"
+#include "rail/mlx5/device_queue.hpp"
 #include "rail/mlx5/nic.hpp"
 #include "rendezvous/client.hpp"
 #include "rendezvous/service.hpp"

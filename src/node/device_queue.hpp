@@ -13,7 +13,7 @@
 #include "buffer/host_pages.hpp"
 #include "buffer/memory.hpp"
 #include "buffer/providers.hpp"
-#include "rail/device_queue.hpp"
+#include "rail/mlx5/device_queue.hpp"
 #include "rendezvous/client.hpp"
 #include "strait/c.h"
 #include "strait/device/queue.hpp"

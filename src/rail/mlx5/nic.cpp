@@ -137,4 +137,33 @@ void MemoryKey::reset() {
   nic_ = nullptr;
 }
 
+Result<std::uint32_t> Nic::create_cq(const strait_nic_cq_request& request) const {
+  strait_plugin_error error{};
+  std::uint32_t cqn = 0;
+  if (const auto code = ops_->create_cq(handle_, &request, &cqn, &error); code != 0)
+    return plugin_failure(code, error, fmt::format("cannot make a completion queue on {}", name()));
+  return cqn;
+}
+
+Result<strait_nic_qp> Nic::create_qp(const strait_nic_qp_request& request) const {
+  strait_plugin_error error{};
+  strait_nic_qp qp{};
+  if (const auto code = ops_->create_qp(handle_, &request, &qp, &error); code != 0)
+    return plugin_failure(code, error, fmt::format("cannot make a queue pair on {}", name()));
+  return qp;
+}
+
+Status Nic::connect_qp(std::uint32_t qpn, const strait_nic_connect_request& request) const {
+  strait_plugin_error error{};
+  if (const auto code = ops_->connect_qp(handle_, qpn, &request, &error); code != 0)
+    return plugin_failure(code, error, fmt::format("cannot connect queue pair {:#x} of {}", qpn, name()));
+  return {};
+}
+
+std::string Nic::describe_qp(std::uint32_t qpn) const {
+  char text[256] = {};
+  if (ops_->describe_qp(handle_, qpn, text, sizeof text - 1) != 0) return "unknown path";
+  return text;
+}
+
 }  // namespace strait::rail

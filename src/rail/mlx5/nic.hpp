@@ -90,7 +90,13 @@ class Nic {
   [[nodiscard]] bool arm() const { return ops_->arm(handle_) != 0; }
   [[nodiscard]] int event_fd() const { return ops_->event_fd(handle_); }
 
-  // For Queue, which makes its own objects.
+  // Objects of the queues; whoever makes one destroys it. The errors say what could not be made, and why.
+  [[nodiscard]] Result<std::uint32_t> create_cq(const strait_nic_cq_request& request) const;
+  [[nodiscard]] Result<strait_nic_qp> create_qp(const strait_nic_qp_request& request) const;
+  [[nodiscard]] Status connect_qp(std::uint32_t qpn, const strait_nic_connect_request& request) const;
+  // "ring grant to process 4711 (one copy)"
+  [[nodiscard]] std::string describe_qp(std::uint32_t qpn) const;
+
   [[nodiscard]] const strait_nic_ops* ops() const { return ops_; }
   [[nodiscard]] strait_nic* handle() const { return handle_; }
 

@@ -52,16 +52,13 @@ Status Queue::create(QueueShape shape) {
   auto* const cq_record = reinterpret_cast<mlx5::CqRecord*>(rq + rq_bytes + kRecordBytes);
   for (std::uint32_t i = 0; i < cq_entries; ++i) reinterpret_cast<mlx5::Cqe*>(cq)[i].op_own = mlx5::kCqeInvalid;
 
-  strait_plugin_error error{};
   strait_nic_cq_request cq_request{};
   cq_request.struct_size = sizeof cq_request;
   cq_request.entries = cq_entries;
   cq_request.cqe_bytes = sizeof(mlx5::Cqe);
   cq_request.ring = cq;
   cq_request.record = cq_record;
-  if (const auto code = nic_.ops()->create_cq(nic_.handle(), &cq_request, &cqn_, &error); code != 0) {
-    return plugin_failure(code, error, fmt::format("cannot make a completion queue on {}", nic_.name()));
-  }
+  STRAIT_TRY(cqn_, nic_.create_cq(cq_request));
   has_cq_ = true;
 
   strait_nic_qp_request request{};
@@ -76,9 +73,7 @@ Status Queue::create(QueueShape shape) {
   request.sq = sq;
   request.rq = shape.rq_entries == 0 ? nullptr : rq;
   request.record = record;
-  if (const auto code = nic_.ops()->create_qp(nic_.handle(), &request, &qp_, &error); code != 0) {
-    return plugin_failure(code, error, fmt::format("cannot make a queue pair on {}", nic_.name()));
-  }
+  STRAIT_TRY(qp_, nic_.create_qp(request));
   has_qp_ = true;
 
   device::SendRingMemory send;
@@ -113,11 +108,7 @@ Queue::~Queue() {
 }
 
 Status Queue::connect(const strait_nic_connect_request& request) const {
-  strait_plugin_error error{};
-  if (const auto code = nic_.ops()->connect_qp(nic_.handle(), qp_.qpn, &request, &error); code != 0) {
-    return plugin_failure(code, error, fmt::format("cannot connect queue pair {:#x} of {}", qp_.qpn, nic_.name()));
-  }
-  return {};
+  return nic_.connect_qp(qp_.qpn, request);
 }
 
 void Queue::fail() const {
@@ -125,9 +116,7 @@ void Queue::fail() const {
 }
 
 std::string Queue::describe() const {
-  char text[256] = {};
-  if (nic_.ops()->describe_qp(nic_.handle(), qp_.qpn, text, sizeof text - 1) != 0) return "unknown path";
-  return text;
+  return nic_.describe_qp(qp_.qpn);
 }
 
 }  // namespace strait::rail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rail/device_queue.hpp"
+#include "rail/mlx5/device_queue.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -89,9 +89,7 @@ Status DeviceQueue::create_cq(std::uint32_t entries, std::size_t ring_at, std::s
   request.flags = STRAIT_NIC_CQ_IGNORE_OVERRUN;
   request.ring = ring;
   request.record = memory_.data() + record_at;
-  strait_plugin_error error{};
-  if (const auto code = nic_.ops()->create_cq(nic_.handle(), &request, &cqn, &error); code != 0)
-    return plugin_failure(code, error, fmt::format("cannot make a completion queue on {}", nic_.name()));
+  STRAIT_TRY(cqn, nic_.create_cq(request));
   return {};
 }
 
@@ -123,9 +121,7 @@ Status DeviceQueue::create() {
   request.sq = memory_.data() + at_.sq;
   request.rq = shape_.rq_entries == 0 ? nullptr : memory_.data() + at_.rq;
   request.record = memory_.data() + at_.record;
-  strait_plugin_error error{};
-  if (const auto code = nic_.ops()->create_qp(nic_.handle(), &request, &qp_, &error); code != 0)
-    return plugin_failure(code, error, fmt::format("cannot make a queue pair on {}", nic_.name()));
+  STRAIT_TRY(qp_, nic_.create_qp(request));
   has_qp_ = true;
   return {};
 }
@@ -142,10 +138,7 @@ void DeviceQueue::close() {
 }
 
 Status DeviceQueue::connect(const strait_nic_connect_request& request) const {
-  strait_plugin_error error{};
-  if (const auto code = nic_.ops()->connect_qp(nic_.handle(), qp_.qpn, &request, &error); code != 0)
-    return plugin_failure(code, error, fmt::format("cannot connect queue pair {:#x} of {}", qp_.qpn, nic_.name()));
-  return {};
+  return nic_.connect_qp(qp_.qpn, request);
 }
 
 void DeviceQueue::fail() const {
@@ -153,9 +146,7 @@ void DeviceQueue::fail() const {
 }
 
 std::string DeviceQueue::describe() const {
-  char text[256] = {};
-  if (nic_.ops()->describe_qp(nic_.handle(), qp_.qpn, text, sizeof text - 1) != 0) return "unknown path";
-  return text;
+  return nic_.describe_qp(qp_.qpn);
 }
 
 void DeviceQueue::abort(bool raise) const {
