@@ -122,6 +122,8 @@ TEST_F(CudaIpcTest, LegacyHandle) {
   const CUdeviceptr other = allocate(1000);
   const CUdeviceptr a = allocate(1000);
   ASSERT_EQ(CUDA(cuMemsetD8_v2)(a, 40, 1000), CUDA_SUCCESS);
+  ASSERT_EQ(CUDA(cuCtxSynchronize)(), CUDA_SUCCESS)
+      << "a memset does not wait for its end, and the peer has a stream of its own";
   CUipcMemHandle handle{};
   ASSERT_EQ(CUDA(cuIpcGetMemHandle)(&handle, a + 7), CUDA_SUCCESS);
   CUdeviceptr own = 0;
