@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <string>
 #include <string_view>
+
+#include "sys/mapping.hpp"
 
 namespace strait::sys {
 namespace {
@@ -123,9 +126,9 @@ bool parse_line(std::string_view line, std::uint64_t& start, std::uint64_t& end,
 }
 
 // The whole file. Read with its own descriptor: two threads must not share a file position.
-std::string read_maps() {
+std::string read_maps(const std::string& path) {
   std::string text;
-  const Fd maps(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
+  const Fd maps(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!maps.valid()) return text;
   for (;;) {
     const std::size_t had = text.size();
@@ -138,8 +141,8 @@ std::string read_maps() {
 }
 
 // False: the list could not be read (no descriptors left).
-bool look_text(Walk& walk) {
-  const std::string text = read_maps();
+bool look_text(const std::string& path, Walk& walk) {
+  const std::string text = read_maps(path);
   if (text.empty()) return false;
   std::string_view rest(text);
   while (walk.more() && !rest.empty()) {
@@ -154,6 +157,42 @@ bool look_text(Walk& walk) {
   }
   if (walk.more()) walk.hole();
   return true;
+}
+
+// [start, end) of the mapping at an address and the size of its pages; false: there is none, or nobody can tell.
+bool page_bytes_query(int maps, std::uint64_t address, std::uint64_t& end, std::uint64_t& page) {
+  ProcmapQuery vma{};
+  if (query_mapping(maps, address, vma) != 1) return false;
+  end = vma.vma_end;
+  page = vma.vma_page_size;
+  return true;
+}
+
+bool page_bytes_text(const std::string& text, std::uint64_t address, std::uint64_t& end, std::uint64_t& page) {
+  constexpr std::string_view kSize = "KernelPageSize:";
+  std::string_view rest(text);
+  bool inside = false;
+  while (!rest.empty()) {
+    const std::size_t eol = std::min(rest.find('\n'), rest.size() - 1);
+    const std::string_view line = rest.substr(0, eol);
+    std::uint64_t start = 0;
+    std::uint64_t stop = 0;
+    Kind kind{};
+    bool anonymous = false;
+    if (parse_line(line, start, stop, kind, anonymous)) {
+      inside = address >= start && address < stop;
+      if (inside) end = stop;
+    } else if (inside && line.starts_with(kSize)) {
+      const std::size_t digits = line.find_first_of("0123456789");
+      if (digits == std::string_view::npos) return false;
+      std::uint64_t kib = 0;
+      std::from_chars(line.data() + digits, line.data() + line.size(), kib);
+      page = kib * 1024;
+      return true;
+    }
+    rest.remove_prefix(eol + 1);
+  }
+  return false;
 }
 
 bool can_read(const Calls& calls, std::uint64_t address) {
@@ -192,16 +231,49 @@ AddressSpace AddressSpace::open(const Calls& calls) {
   return AddressSpace(Source::probe, Fd(), calls);
 }
 
+Result<AddressSpace> AddressSpace::open_of(pid_t pid, const Calls& calls) {
+  std::string path = "/proc/" + std::to_string(pid) + "/maps";
+  Fd maps(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!maps.valid()) return fail_errno(errno, "cannot open " + path);
+  ProcmapQuery vma{};
+  // An address with nothing at it is an answer too.
+  if (query_mapping(maps.get(), reinterpret_cast<std::uint64_t>(&vma), vma) >= 0)
+    return AddressSpace(Source::query, std::move(maps), calls, std::move(path));
+  return AddressSpace(Source::text, Fd(), calls, std::move(path));
+}
+
 RangeAccess AddressSpace::look(std::uint64_t address, std::uint64_t length_bytes) const {
   Walk walk(address, length_bytes);
   switch (source_) {
     case Source::query: look_query(maps_.get(), walk); return walk.found();
     case Source::text:
-      if (look_text(walk)) return walk.found();
+      if (look_text(path_, walk)) return walk.found();
+      if (path_ != "/proc/self/maps") return {Kind::unmapped, address, false};  // probes reach this process only
       break;
     case Source::probe: break;
   }
   return look_probe(*calls_, address, length_bytes);
+}
+
+std::uint32_t AddressSpace::huge_shift(std::uint64_t address, std::uint64_t length_bytes) const {
+  constexpr std::uint32_t kLeavesThem = 21;
+  if (source_ == Source::probe) return 0;
+  // "/proc/7/maps" and "/proc/7/smaps".
+  const std::string text =
+      source_ == Source::text ? read_maps(path_.substr(0, path_.size() - 4) + "smaps") : std::string();
+  std::uint32_t smallest = 0;
+  const std::uint64_t last = address + (length_bytes - 1);
+  for (std::uint64_t at = address;;) {
+    std::uint64_t end = 0;
+    std::uint64_t page = 0;
+    const bool found =
+        source_ == Source::query ? page_bytes_query(maps_.get(), at, end, page) : page_bytes_text(text, at, end, page);
+    const std::uint32_t shift = found && page > page_bytes() ? static_cast<std::uint32_t>(std::countr_zero(page)) : 0;
+    if (shift == 0) return smallest == 0 ? 0 : kLeavesThem;
+    smallest = smallest == 0 ? shift : std::min(smallest, shift);
+    if (end > last) return smallest;
+    at = end;
+  }
 }
 
 }  // namespace strait::sys

@@ -104,5 +104,34 @@ TEST(Udmabuf, SaysWhatIsMissing) {
   EXPECT_NE(wrong.error().text.find("/dev/null refused"), std::string::npos) << wrong.error().text;
 }
 
+TEST_F(AddressSpaceTest, OrdinaryPagesAreNotHuge) {
+  for (const Source source : {Source::query, Source::text, Source::probe}) {
+    auto space = AddressSpace::open_with(source);
+    if (!space) continue;  // a kernel before 6.11 has no query; text and probe are everywhere
+    EXPECT_EQ(space->huge_shift(at(base_), page_), 0u);
+    EXPECT_EQ(space->huge_shift(at(base_) + 3 * page_, page_), 0u) << "unmapped";
+  }
+}
+
+// Where the machine has a huge page to spare it is told; where it has none, mmap says so and there is nothing to tell.
+TEST(AddressSpaceHuge, HugePagesAreTold) {
+  constexpr std::size_t kHuge = std::size_t{1} << 21;
+  constexpr int kSize2M = 21 << 26;  // MAP_HUGE_2MB
+  void* const memory =
+      ::mmap(nullptr, kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | kSize2M, -1, 0);
+  if (memory == MAP_FAILED) {
+    EXPECT_EQ(errno, ENOMEM);
+    return;
+  }
+  const auto address = reinterpret_cast<std::uint64_t>(memory);
+  for (const Source source : {Source::query, Source::text}) {
+    auto space = AddressSpace::open_with(source);
+    if (!space) continue;
+    EXPECT_EQ(space->huge_shift(address, kHuge), 21u);
+    EXPECT_EQ(space->huge_shift(address + 4096, 1), 21u);
+  }
+  ::munmap(memory, kHuge);
+}
+
 }  // namespace
 }  // namespace strait::sys

@@ -17,8 +17,16 @@ Result<EventSet> EventSet::make() {
 }
 
 Status EventSet::add(int fd) {
+  return add_for(fd, EPOLLIN);
+}
+
+Status EventSet::add_urgent(int fd) {
+  return add_for(fd, EPOLLPRI);
+}
+
+Status EventSet::add_for(int fd, std::uint32_t events) {
   epoll_event event{};
-  event.events = EPOLLIN;
+  event.events = events;
   event.data.fd = fd;
   if (::epoll_ctl(fd_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
     return fail_errno(errno, fmt::format("cannot watch descriptor {}", fd));

@@ -17,6 +17,8 @@ class EventSet {
   [[nodiscard]] static Result<EventSet> make();
   // The descriptor must stay open as long as the set.
   [[nodiscard]] Status add(int fd);
+  // One that counts while it has something urgent (POLLPRI): files of sysfs are always readable.
+  [[nodiscard]] Status add_urgent(int fd);
   void remove(int fd);
   [[nodiscard]] int fd() const { return fd_.get(); }
 
@@ -24,6 +26,7 @@ class EventSet {
   [[nodiscard]] bool wait_ns(std::int64_t limit_ns) const;
 
  private:
+  [[nodiscard]] Status add_for(int fd, std::uint32_t events);
   explicit EventSet(Fd fd) : fd_(std::move(fd)) {}
   Fd fd_;
 };

@@ -54,6 +54,16 @@ Status map_file_over(void* addresses, int fd, std::uint64_t offset, std::size_t 
   return {};
 }
 
+std::int64_t map_as_asked(void* address, std::size_t length_bytes, int protect, int flags, int fd, std::uint64_t offset,
+                          const Calls& calls) {
+  void* const at = calls.mmap(address, length_bytes, protect, flags, fd, static_cast<off_t>(offset));
+  return at == MAP_FAILED ? -static_cast<std::int64_t>(errno) : reinterpret_cast<std::int64_t>(at);
+}
+
+int unmap_as_asked(void* address, std::size_t length_bytes) {
+  return ::munmap(address, length_bytes) == 0 ? 0 : -errno;
+}
+
 Result<Fd> make_sealed_memfd(const char* name, std::size_t length_bytes, const Calls& calls) {
   if (length_bytes == 0) return fail(Code::invalid, "cannot make a memory file of 0 bytes");
   Fd fd(calls.memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));

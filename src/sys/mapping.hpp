@@ -57,6 +57,11 @@ enum class Protect { none, read, read_write };
 [[nodiscard]] Status map_file_over(void* addresses, int fd, std::uint64_t offset, std::size_t length_bytes,
                                    Protect protect, const Calls& calls = real_calls());
 
+// mmap(2) and munmap(2) as a program asked for them: the address (or 0), or -errno.
+[[nodiscard]] std::int64_t map_as_asked(void* address, std::size_t length_bytes, int protect, int flags, int fd,
+                                        std::uint64_t offset, const Calls& calls = real_calls());
+[[nodiscard]] int unmap_as_asked(void* address, std::size_t length_bytes);
+
 // A memfd that can neither shrink nor grow, so that nobody who holds it can raise SIGBUS in who maps it.
 [[nodiscard]] Result<Fd> make_sealed_memfd(const char* name, std::size_t length_bytes,
                                            const Calls& calls = real_calls());

@@ -21,6 +21,9 @@ namespace strait::sys {
 [[nodiscard]] Status write_process(pid_t pid, std::span<const iovec> from, std::span<const iovec> into,
                                    const Calls& calls = real_calls());
 
+// Lets that process (another of this user) read and write the memory of this one where Yama would refuse it.
+void allow_access_by(pid_t pid);
+
 // Store-then-load ordering against every process that called register_for_barriers(), paid by the one who is about to
 // sleep instead of by every sender. False: this kernel has no such call, sleep with a time limit instead.
 [[nodiscard]] bool register_for_barriers();

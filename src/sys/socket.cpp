@@ -159,6 +159,13 @@ Result<Fd> accept_one(int listener) {
   return fail_errno(errno, "cannot accept a connection");
 }
 
+Result<PacketPair> packet_pair() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+    return fail_errno(errno, "cannot open a pair of local sockets");
+  return PacketPair{Fd(ends[0]), Fd(ends[1])};
+}
+
 bool peer_closed(int socket) {
   pollfd entry{socket, POLLIN, 0};
   return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;

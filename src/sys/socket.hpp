@@ -41,6 +41,12 @@ struct Endpoint {
 // Code::again when nobody is waiting. The accepted socket does not block.
 [[nodiscard]] Result<Fd> accept_one(int listener);
 
+struct PacketPair {
+  Fd one, other;
+};
+// Two connected sockets of packets, neither of which blocks.
+[[nodiscard]] Result<PacketPair> packet_pair();
+
 // Has the process at the other end closed it, or died? Takes nothing out of the stream.
 [[nodiscard]] bool peer_closed(int socket);
 
