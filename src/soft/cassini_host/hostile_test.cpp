@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process that shares a server with another one: it dies in the middle of its puts, stops, never reads, or fills its
+// pages with nonsense. The other one puts and finds its bytes, in bounded time.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "soft/cassini_host/open_device.hpp"
+#include "soft/cassini_host/server.hpp"
+#include "sys/clock.hpp"
+#include "sys/host.hpp"
+
+namespace strait::soft::cassini {
+namespace {
+
+constexpr std::uint32_t kVni = 1;
+constexpr std::uint64_t kBytes = 1 << 20;
+
+// A program on the shared device: rings, a portal over all of its memory, a counter. Its own checks end the process, so
+// that it can be used in a child, too.
+class Party {
+ public:
+  // Null: it cannot be had.
+  static std::unique_ptr<Party> open(const std::string& server) {
+    OpenSettings settings;
+    settings.server.name = server;
+    auto opened = OpenDevice::open(std::move(settings));
+    if (!opened) return nullptr;
+    auto party = std::unique_ptr<Party>(new Party);
+    party->device_ = std::move(*opened);
+    return party->set_up() ? std::move(party) : nullptr;
+  }
+  [[nodiscard]] std::uint32_t pid() const { return pid_; }
+  [[nodiscard]] std::byte* memory() const { return memory_; }
+  [[nodiscard]] std::byte* page(int which) const { return pages_[which]; }
+  static constexpr int kPages = 6;  // ring and launch page of each queue, the event state, the doorbell
+
+  // One of `bytes` from the first half of the memory into the second half of somebody's.
+  void put(std::uint32_t to, std::uint32_t bytes) {
+    wire::FullDmaCmd c{};
+    c.set_header(wire::CmdType::dma, wire::CmdSize::b64, wire::DmaOp::put);
+    c.set_dfa(wire::unicast_dfa(nid_, wire::endpoint_of(to, wire::kMaxPidBits, 0)));
+    c.set_lac(md_.lac);
+    c.set_local_addr(md_.iova);
+    c.set_remote_offset(kBytes / 2);
+    c.set_request_len(bytes);
+    c.set_ct(ct_);
+    c.set_flags(wire::kEventCtAck | wire::kEventSuccessDisable);
+    emit(0, &c);
+  }
+  // Puts to itself, and waits for the count: how long it took, or -1.
+  std::int64_t round() {
+    const std::uint64_t value = ++rounds_;
+    std::memcpy(memory_, &value, sizeof value);
+    std::memcpy(memory_ + 4088, &value, sizeof value);
+    put(pid_, 4096);
+    const std::int64_t start = sys::now_ns();
+    while (sys::now_ns() - start < 20'000'000'000) {
+      const volatile auto* landed = reinterpret_cast<const volatile std::uint64_t*>(memory_ + kBytes / 2 + 4088);
+      if (*landed == value) return sys::now_ns() - start;
+      ::usleep(50);
+    }
+    return -1;
+  }
+  // Bytes of the second half that nobody may have written.
+  [[nodiscard]] bool untouched() const {
+    for (std::uint64_t i = kBytes / 2 + 4096; i < kBytes; ++i) {
+      if (memory_[i] != std::byte{0x5a}) return false;
+    }
+    return true;
+  }
+  void expose(std::uint64_t bytes) {
+    wire::SetStateCmd state{};
+    state.set_header(wire::CmdType::cq, wire::CmdSize::b64, wire::TargetOp::set_state);
+    state.set_ptlte_index(pte_);
+    state.set_ptlte_state(wire::PteState::enabled);
+    state.set_drop_count(0xffffff);
+    emit(1, &state);
+    wire::TargetCmd c{};
+    c.set_header(wire::CmdType::cq, wire::CmdSize::b64, wire::TargetOp::append);
+    c.set_ptlte_index(pte_);
+    c.set_ptl_list(wire::PtlList::priority);
+    c.set_flags(wire::kLeOpPut | wire::kLeEventLinkDisable | wire::kLeEventSuccessDisable);
+    c.set_match_id(wire::kMatchAnyone);
+    c.set_lac(md_.lac);
+    c.set_start(md_.iova);
+    c.set_length(bytes);
+    emit(1, &c);
+  }
+
+ private:
+  Party() = default;
+  template <class Command, class Response>
+  bool ask(Command command, Response& response) {
+    command.op = Command::kOp;
+    command.resp = reinterpret_cast<std::uint64_t>(&response);
+    return device_->write(&command, sizeof command) == static_cast<long>(sizeof command);
+  }
+  std::byte* map(const wire::MmInfo& info) {
+    const std::int64_t at = device_->map(nullptr, info.size, PROT_READ | PROT_WRITE, MAP_SHARED, info.offset, false);
+    return at > 0 ? reinterpret_cast<std::byte*>(at) : nullptr;
+  }
+  bool queue(int which, std::uint32_t flags) {
+    wire::CqAllocCmd c{};
+    c.lni = lni_;
+    c.opts.count = 64;
+    c.opts.flags = flags;
+    wire::CqAllocResp made{};
+    if (!ask(c, made)) return false;
+    pages_[2 * which] = map(made.cmds);
+    pages_[2 * which + 1] = map(made.wp_addr);
+    return pages_[2 * which] != nullptr && pages_[2 * which + 1] != nullptr;
+  }
+  // Waits for room as programs do: the read pointer is in the ring's first word.
+  void emit(int which, const void* command) {
+    std::uint32_t& at = at_[which];
+    const std::uint32_t next = at + 1 == 64 ? wire::kFirstBlock : at + 1;
+    const auto* const status = reinterpret_cast<const std::uint64_t*>(pages_[2 * which]);
+    const std::int64_t start = sys::now_ns();
+    while (wire::QueueStatus{__atomic_load_n(status, __ATOMIC_ACQUIRE)}.rd_ptr() == next) {
+      if (sys::now_ns() - start > 20'000'000'000) return;
+    }
+    std::memcpy(pages_[2 * which] + at * wire::kBlockBytes, command, wire::kBlockBytes);
+    at = next;
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(pages_[2 * which + 1]), std::uint64_t{at}, __ATOMIC_RELEASE);
+  }
+  // Queues are looked at in any order: who puts at once may come before the portal is open.
+  bool portal_is_open() {
+    const auto* const status = reinterpret_cast<const std::uint64_t*>(pages_[2]);
+    const std::int64_t start = sys::now_ns();
+    while (sys::now_ns() - start < 20'000'000'000) {
+      const wire::QueueStatus now{__atomic_load_n(status, __ATOMIC_ACQUIRE)};
+      if (now.rd_ptr() == at_[1]) return now.return_code() == wire::ReturnCode::ok;
+      ::usleep(50);
+    }
+    return false;
+  }
+  bool set_up() {
+    wire::DevInfo info{};
+    wire::LniAllocCmd lni{};
+    wire::LniAllocResp lni_made{};
+    lni.svc_id = wire::kDefaultService;
+    if (!ask(wire::DevInfoGetCmd{}, info) || !ask(lni, lni_made)) return false;
+    nid_ = info.nid;
+    lni_ = lni_made.lni;
+    wire::CpAllocCmd cp{};
+    cp.lni = lni_, cp.vni = kVni, cp.tc = wire::TrafficClass::best_effort;
+    wire::CpAllocResp cp_made{};
+    wire::DomainAllocCmd domain{};
+    domain.lni = lni_, domain.vni = kVni, domain.pid = wire::kPidAny;
+    wire::DomainAllocResp domain_made{};
+    if (!ask(cp, cp_made) || cp_made.lcid != 0 || !ask(domain, domain_made)) return false;
+    pid_ = domain_made.pid;
+    void* const pages = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return false;
+    memory_ = static_cast<std::byte*>(pages);
+    std::memset(memory_, 0x5a, kBytes);
+    wire::AtuMapCmd map_it{};
+    map_it.lni = lni_, map_it.va = reinterpret_cast<std::uint64_t>(memory_), map_it.len = kBytes;
+    map_it.flags = wire::kMapPin | wire::kMapRead | wire::kMapWrite;
+    wire::AtuMapResp mapped{};
+    wire::CtAllocCmd ct{};
+    ct.lni = lni_;
+    wire::CtAllocResp ct_made{};
+    wire::PteAllocCmd pte{};
+    pte.lni_hndl = lni_;
+    wire::PteAllocResp pte_made{};
+    if (!ask(map_it, mapped) || !ask(ct, ct_made) || !ask(pte, pte_made)) return false;
+    md_ = mapped.md;
+    ct_ = ct_made.ctn;
+    pages_[4] = map(ct_made.doorbell);
+    pte_ = pte_made.pte_number;
+    wire::PteMapCmd bind{};
+    bind.pte_number = pte_, bind.domain_hndl = domain_made.domain;
+    wire::PteMapResp bound{};
+    if (!ask(bind, bound) || !queue(0, wire::kCqIsTx) || !queue(1, 0)) return false;
+    expose(kBytes);
+    return pages_[4] != nullptr && portal_is_open();
+  }
+
+  std::unique_ptr<OpenDevice> device_;
+  std::uint32_t nid_ = 0, lni_ = 0, pid_ = 0, ct_ = 0, pte_ = 0;
+  wire::Md md_{};
+  std::byte* memory_ = nullptr;
+  std::byte* pages_[kPages] = {};
+  std::uint32_t at_[2] = {wire::kFirstBlock, wire::kFirstBlock};
+  std::uint64_t rounds_ = 0;
+};
+
+class SharedServer : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    ServerSettings settings;
+    settings.name = server_name(fmt::format("hostile-test-{}", sys::process_id()));
+    settings.cards = 1;
+    settings.ask_for_memory = GetParam();
+    name_ = settings.name;
+    // A process of its own, as it is for programs: no test may end it.
+    server_ = ::fork();
+    ASSERT_GE(server_, 0);
+    if (server_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      auto made = Server::create(settings);
+      if (!made) ::_exit(3);
+      (*made)->run();
+      ::_exit(0);
+    }
+    for (int i = 0; i < 200 && !good_; ++i) {
+      good_ = Party::open(name_);
+      if (!good_) ::usleep(20'000);
+    }
+    ASSERT_TRUE(good_) << "there is no server";
+    ASSERT_GE(good_->round(), 0);
+  }
+  void TearDown() override {
+    for (const pid_t each : bad_) {
+      ::kill(each, SIGKILL);
+      ::waitpid(each, nullptr, 0);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(server_, &status, WNOHANG), 0) << "the server is still there";
+    good_.reset();
+    ::kill(server_, SIGKILL);
+    ::waitpid(server_, &status, 0);
+  }
+  // A process that opens the device, says so, and does something until it is killed.
+  pid_t start(const std::function<void(Party&)>& act) {
+    int told[2];
+    if (::pipe(told) != 0) return -1;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      auto party = Party::open(name_);
+      if (!party || ::write(told[1], "1", 1) != 1) ::_exit(3);
+      act(*party);
+      for (;;) ::pause();
+    }
+    ::close(told[1]);
+    char byte = 0;
+    EXPECT_EQ(::read(told[0], &byte, 1), 1) << "the other process has no device";
+    ::close(told[0]);
+    bad_.push_back(child);
+    return child;
+  }
+  void goes_on(int rounds, std::int64_t longest_ns = 5'000'000'000) {
+    for (int i = 0; i < rounds; ++i) {
+      const std::int64_t took = good_->round();
+      ASSERT_GE(took, 0) << "its put never landed";
+      EXPECT_LT(took, longest_ns);
+    }
+    EXPECT_TRUE(good_->untouched());
+  }
+  std::string name_;
+  pid_t server_ = -1;
+  std::unique_ptr<Party> good_;
+  std::vector<pid_t> bad_;
+};
+
+TEST_P(SharedServer, KilledInTheMiddleOfPuts) {
+  for (int round = 0; round < 10; ++round) {
+    const pid_t child = start([](Party& party) {
+      for (;;) party.put(party.pid(), static_cast<std::uint32_t>(kBytes / 2));
+    });
+    goes_on(3);
+    ::usleep(1000 * static_cast<unsigned>(round));
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    goes_on(3);
+  }
+}
+
+// Its memory cannot be asked for while it stands still: once, the device waits for it for a second, and never again.
+TEST_P(SharedServer, StoppedInTheMiddleOfPuts) {
+  const pid_t child = start([](Party& party) {
+    for (;;) party.put(party.pid(), static_cast<std::uint32_t>(kBytes / 2));
+  });
+  goes_on(2);
+  ASSERT_EQ(::kill(child, SIGSTOP), 0);
+  goes_on(5);
+  // And who puts to it is not held up for longer either.
+  ASSERT_EQ(::kill(child, SIGCONT), 0);
+  goes_on(2);
+}
+
+TEST_P(SharedServer, NonsenseInItsPages) {
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    start([seed](Party& party) {
+      std::mt19937_64 random(seed);
+      for (;;) {
+        for (int which = 0; which < Party::kPages; ++which) {
+          if (party.page(which) == nullptr) continue;
+          auto* const words = reinterpret_cast<std::uint64_t*>(party.page(which));
+          for (int i = 0; i < 64; ++i) __atomic_store_n(words + random() % 512, random(), __ATOMIC_RELAXED);
+        }
+        __atomic_store_n(reinterpret_cast<std::uint64_t*>(party.page(1)), 4 + random() % 60, __ATOMIC_RELEASE);
+        __atomic_store_n(reinterpret_cast<std::uint64_t*>(party.page(3)), 4 + random() % 60, __ATOMIC_RELEASE);
+      }
+    });
+    goes_on(3);
+  }
+}
+
+// Memory that goes while the device uses it.
+TEST_P(SharedServer, TakesItsMemoryAway) {
+  start([](Party& party) {
+    for (int i = 0;; ++i) {
+      party.put(party.pid(), 65536);
+      if (i == 50) ::munmap(party.memory(), kBytes);
+    }
+  });
+  goes_on(20);
+}
+
+// A client of a server that asks has a thread, and ThreadSanitizer allows a child of fork none.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kMayAsk = false;
+#else
+constexpr bool kMayAsk = true;
+#endif
+std::vector<bool> ways_of_reaching() {
+  return kMayAsk ? std::vector<bool>{false, true} : std::vector<bool>{false};
+}
+INSTANTIATE_TEST_SUITE_P(Hosts, SharedServer, ::testing::ValuesIn(ways_of_reaching()),
+                         [](const auto& each) { return each.param ? "ThatAsks" : "ThatReaches"; });
+
+}  // namespace
+}  // namespace strait::soft::cassini

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of a client's process, as the device reaches it: by process_vm_readv, by asking the client where that is
+// refused, and directly where the client said that a range lies on a file.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "soft/cassini/user_memory.hpp"
+#include "soft/cassini_host/asked_memory.hpp"
+#include "soft/cassini_host/file_memory.hpp"
+#include "sys/address_space.hpp"
+#include "sys/files.hpp"
+
+namespace strait::soft::cassini {
+
+class ProcessMemory final : public UserMemory {
+ public:
+  // `probe`: an address of the process that holds `expected`, to learn whether the kernel lets us.
+  ProcessMemory(pid_t pid, std::uint64_t probe, std::uint64_t expected, std::shared_ptr<MemoryAsker> asker,
+                bool may_reach);
+
+  [[nodiscard]] bool read(std::uint64_t address, void* into, std::size_t bytes) override;
+  [[nodiscard]] bool write(std::uint64_t address, const void* from, std::size_t bytes) override;
+  [[nodiscard]] bool reaches(std::uint64_t address, std::uint64_t bytes, bool writable) override;
+  [[nodiscard]] std::uint32_t huge_shift(std::uint64_t address, std::uint64_t bytes) override;
+  [[nodiscard]] std::byte* direct(std::uint64_t address, std::uint64_t bytes) override;
+
+  // 0 or -errno: EEXIST, EINVAL (the file could shrink), ENOMEM.
+  [[nodiscard]] int share(std::uint64_t address, std::uint64_t bytes, int fd, std::uint64_t offset);
+  [[nodiscard]] int unshare(std::uint64_t address);
+  // The process has to have somebody who answers.
+  [[nodiscard]] bool has_to_ask() const { return !reached_ || !space_; }
+
+ private:
+  // Never unmapped before the client goes: rings and descriptors hold places in them.
+  using FileKey = std::tuple<sys::FileId, std::uint64_t, std::uint64_t>;
+  struct Share {
+    std::uint64_t bytes = 0;
+    std::byte* at = nullptr;
+  };
+  const pid_t pid_;
+  bool reached_ = false;
+  std::optional<sys::AddressSpace> space_;
+  std::shared_ptr<MemoryAsker> asker_;
+  std::map<std::uint64_t, Share> shares_;
+  std::map<FileKey, FileBytes> files_;
+};
+
+}  // namespace strait::soft::cassini

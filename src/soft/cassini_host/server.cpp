@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "soft/cassini_host/server.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "soft/cassini_host/protocol.hpp"
+#include "sys/caller.hpp"
+#include "sys/clock.hpp"
+#include "sys/pause.hpp"
+#include "sys/socket.hpp"
+
+namespace strait::soft::cassini {
+namespace {
+
+constexpr std::size_t kMostSessions = 4096;
+// Passes between two looks at the sockets while there is work in the rings, or was a moment ago: a look is a system
+// call, and as long as a put with everything that comes of it.
+constexpr std::uint32_t kPassesPerLook = 64;
+// Without a device that is open there are no rings: only sockets speak.
+constexpr std::int64_t kNoRingsNs = 1'000'000'000;
+
+// Its user ids at the moment of the connection, or any that it can go back to.
+bool may_come_in(const sys::PeerCredentials& peer) {
+  const std::uint32_t self = sys::real_user();
+  return peer.uid == self || peer.uid == 0 || sys::process_has_user(peer.pid, self);
+}
+
+}  // namespace
+
+std::string server_name() {
+  const char* const given = std::getenv("STRAIT_CASSINI");
+  return server_name(given != nullptr ? std::string(given) : std::string());
+}
+
+std::string server_name(const std::string& given) {
+  return fmt::format("strait-cassini.{}.{}.{}", protocol::kVersion, sys::real_user(), given.empty() ? "all" : given);
+}
+
+Server::Server(ServerSettings settings, sys::Fd listener, sys::EventSet events, sys::Event stopping)
+    : settings_(std::move(settings)),
+      listener_(std::move(listener)),
+      events_(std::move(events)),
+      stopping_(std::move(stopping)),
+      fabric_(settings_.cards) {}
+
+Result<std::unique_ptr<Server>> Server::create(ServerSettings settings) {
+  auto listener = sys::unix_listen(settings.name);
+  if (!listener) {
+    if (listener.error().sys_errno == EADDRINUSE)
+      return fail(Code::again, "a server of software Cassinis listens at \"{}\" already", settings.name);
+    return listener.error();
+  }
+  STRAIT_TRY(sys::EventSet events, sys::EventSet::make());
+  STRAIT_TRY(sys::Event stopping, sys::Event::make());
+  STRAIT_CHECK(events.add(listener->get()));
+  STRAIT_CHECK(events.add(stopping.fd()));
+  return std::unique_ptr<Server>(
+      new Server(std::move(settings), std::move(*listener), std::move(events), std::move(stopping)));
+}
+
+void Server::stop() {
+  stop_.store(true, std::memory_order_release);
+  stopping_.raise();
+}
+
+void Server::take_newcomers() {
+  while (sessions_.size() < kMostSessions) {
+    auto socket = sys::accept_one(listener_.get());
+    if (!socket) return;
+    const auto peer = sys::peer_credentials(socket->get());
+    if (!peer || !may_come_in(*peer)) continue;
+    auto session = std::make_unique<Session>(fabric_, std::move(*socket), *peer, next_id_, !settings_.ask_for_memory);
+    if (!events_.add(session->socket())) continue;
+    ++next_id_;
+    sessions_.push_back(std::move(session));
+  }
+}
+
+bool Server::look_at_sockets() {
+  if (!events_.wait_ns(0)) return false;
+  take_newcomers();
+  for (std::size_t i = 0; i < sessions_.size();) {
+    if (sessions_[i]->serve()) {
+      ++i;
+      continue;
+    }
+    events_.remove(sessions_[i]->socket());
+    std::swap(sessions_[i], sessions_.back());
+    sessions_.pop_back();
+  }
+  return true;
+}
+
+void Server::run() {
+  Pace pace;
+  std::uint32_t passes = 0;
+  Pace::Rest rest = Pace::Rest::sleep;
+  std::int64_t alone_since = sys::now_ns();
+  while (!stop_.load(std::memory_order_acquire)) {
+    bool worked = fabric_.drive() != 0;
+    if (rest != Pace::Rest::spin || ++passes % kPassesPerLook == 0) worked = look_at_sockets() || worked;
+    const std::int64_t now = sys::now_ns();
+    if (sessions_.empty()) {
+      const std::int64_t left = alone_since + settings_.linger_ns - now;
+      if (left <= 0) return;
+      (void)events_.wait_ns(left);
+      continue;
+    }
+    alone_since = now;
+    if (std::none_of(sessions_.begin(), sessions_.end(), [](const auto& each) { return each->has_client(); })) {
+      (void)events_.wait_ns(kNoRingsNs);
+      continue;
+    }
+    rest = pace.after(worked, now);
+    switch (rest) {
+      case Pace::Rest::spin:
+        if (!worked) sys::pause_turn(0);
+        break;
+      case Pace::Rest::yield: std::this_thread::yield(); break;
+      case Pace::Rest::sleep: (void)events_.wait_ns(pace.sleep_ns()); break;
+    }
+  }
+}
+
+}  // namespace strait::soft::cassini
