@@ -188,8 +188,8 @@ const std::vector<PairRow>& table() {
 std::span<const PairRow> pair_rows() {
   static const std::vector<PairRow> all = [] {
     std::vector<PairRow> rows = table();
-    std::vector<PairRow> more = grant_rows();
-    std::move(more.begin(), more.end(), std::back_inserter(rows));
+    for (std::vector<PairRow> more : {grant_rows(), cxi_rows()})
+      std::move(more.begin(), more.end(), std::back_inserter(rows));
     return rows;
   }();
   return all;

@@ -40,6 +40,8 @@ struct PairRow {
 std::span<const PairRow> pair_rows();
 // A part of them: what processes of one host do by mapping, by copying and through the ring (rows_grants.cpp).
 std::vector<PairRow> grant_rows();
+// And what they do on a software Cassini (rows_cxi.cpp).
+std::vector<PairRow> cxi_rows();
 
 // What is counted rather than timed. For lookups, memory and idle time nobody wrote down a prediction before looking.
 inline constexpr const char* kRcacheHitPrediction = "0.4 to 0.6 x";

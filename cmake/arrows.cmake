@@ -14,10 +14,12 @@ strait_arrows(keys        export buffer sys base result plugin)
 strait_arrows(plan        base result)  # pure: sees capability records, asks nobody
 strait_arrows(rendezvous  keys sys base result)
 strait_arrows(rail        device wire sys base result plugin)
-strait_arrows(rail_verbs  wire sys base result plugin)  # a plug-in, like the software NIC
+strait_arrows(rail_proxy  wire result plugin)  # mlx5 rings read by the CPU: a decoder of its own
+strait_arrows(rail_cxi    rail_proxy device wire sys base result plugin)
+strait_arrows(rail_verbs  rail_proxy wire sys base result plugin)  # a plug-in, like the software NIC
 strait_arrows(post        plan keys export buffer rail device wire sys base result plugin)
 strait_arrows(grant       sys base result)
-strait_arrows(node        grant post rendezvous plan keys export buffer rail device wire sys base result plugin api)
+strait_arrows(node        grant post rendezvous plan keys export buffer rail rail_cxi device wire sys base result plugin api)
 # The far side shares formats and system calls with the library, never its code.
 strait_arrows(soft_kernel soft_accel soft_driver sys base result plugin)
 strait_arrows(soft_accel  soft_driver wire sys base result plugin)
@@ -29,6 +31,8 @@ strait_arrows(soft_roce   wire sys base result)
 strait_arrows(soft_nic    soft_kernel soft_roce wire sys base result plugin)
 strait_arrows(soft_cm     soft_host soft_uverbs soft_nic soft_roce wire sys base result)
 strait_arrows(soft_host   sys base result)
+strait_arrows(soft_cassini wire sys base result)
+strait_arrows(soft_cassini_host soft_cassini soft_host soft_kernel soft_driver wire sys base result plugin)
 strait_arrows(soft_uverbs soft_host soft_kernel soft_nic soft_roce wire sys base result plugin)
 # Measuring beside others, for the tool and bench/: knows programs, not the library.
 strait_arrows(plot        base)

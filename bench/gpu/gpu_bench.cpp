@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "across.hpp"
+#include "cxi.hpp"
 #include "launch.hpp"
 #include "peer.hpp"
 #include "post.hpp"
@@ -100,6 +101,7 @@ class Program {
     results_ = {{"gpu", gpu ? describe_gpu() : "no GPU: CPU threads play it"}, {"rows", Json::array()}};
     if (gpu) {
       posting();
+      slingshot();
       launching();
     }
     across();
@@ -160,6 +162,22 @@ class Program {
         [&](const Row& row) { return shared_row(row, share_by_warps(132, n)); });
     add({"shared_threads", "256 threads on one queue, each for itself"},
         [&](const Row& row) { return shared_row(row, share_by_threads(8, 32, n)); });
+  }
+
+  void slingshot() {
+    const unsigned n = asked_.launches;
+    const Goal each{1.3, Better::less}, rate{0.8, Better::more}, trip{1.5, Better::less};
+    add({"cxi_thread", "CXI: one thread, 64 B put + ring each"},
+        [&](const Row& row) { return time_row(row, cxi_by_thread(n), &each); });
+    add({"cxi_warps_132", "CXI: 132 warps, own queues, one ring fill"},
+        [&](const Row& row) { return rate_row(row, cxi_by_warps(132, n), &rate); });
+    add({"cxi_shared_warps", "CXI: 132 warps on one queue"},
+        [&](const Row& row) { return shared_row(row, cxi_shared_warps(132, n)); });
+    add({"cxi_wait", "CXI: armed event to write-back, host memory"}, [&](const Row& row) {
+      const Launches l = cxi_wait(n);
+      return compared(row, "flag", figure(scaled(l.bare, 1e-3), "us"), figure(scaled(l.ours, 1e-3), "us"),
+                      ratios(l.ours, l.bare), &trip);
+    });
   }
 
   void launching() {

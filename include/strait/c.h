@@ -396,6 +396,52 @@ typedef struct strait_gpu_lease strait_gpu_lease;
 STRAIT_API int32_t strait_gpu_lease_begin(strait_device_queue* queue, strait_gpu_lease** out, strait_error* error);
 STRAIT_API void strait_gpu_lease_end(strait_gpu_lease* lease);
 
+/* ---- CXI devices: the kernel's calls of /dev/cxiN, on hardware and on software devices ---------------------------
+ *
+ * For who speaks the interface itself (cxi.h does): what it says is in wire/cxi_abi.hpp. May be used from any thread.
+ */
+
+typedef struct strait_cxi_device strait_cxi_device;
+
+enum { /* strait_cxi_about.flags */
+       STRAIT_CXI_IS_SOFTWARE = 1u << 0,
+       /* The doorbell page of a counter is memory: an addition has to be an atomic add to its word, not a store. */
+       STRAIT_CXI_ADDS_TO_DOORBELLS = 1u << 1
+};
+
+typedef struct strait_cxi_about {
+  uint32_t struct_size;
+  uint32_t flags;
+  uint32_t nid;
+  uint32_t pid_bits;
+  uint32_t pid_granule;
+  uint32_t platform; /* 0: silicon */
+  char name[32];     /* "cxi0" */
+} strait_cxi_about;
+
+/* `name`: "cxi0" is the node /dev/cxi0, "soft0" a software device that all processes of this user share, "local0" one
+ * of this process alone; null or "": the first node there is, else "soft0". */
+STRAIT_API int32_t strait_cxi_open(const char* name, strait_cxi_device** out, strait_error* error);
+/* Everything made with it and not freed is freed. Pages that are still mapped must be unmapped before. */
+STRAIT_API void strait_cxi_close(strait_cxi_device* device);
+STRAIT_API int32_t strait_cxi_about_device(strait_cxi_device* device, strait_cxi_about* out, strait_error* error);
+/* As write(2) on the node. The error says what the errno means for that command. */
+STRAIT_API int32_t strait_cxi_command(strait_cxi_device* device, const void* command, size_t length,
+                                      strait_error* error);
+/* What the answer to a command says may be mapped: with exactly that offset and length, once. */
+STRAIT_API int32_t strait_cxi_map(strait_cxi_device* device, uint64_t offset, uint64_t length, void** address,
+                                  strait_error* error);
+STRAIT_API void strait_cxi_unmap(strait_cxi_device* device, void* address, uint64_t length);
+/* The descriptor that is urgent (POLLPRI) while the wait object is raised; a byte is read to clear it. The caller
+ * closes it. */
+STRAIT_API int32_t strait_cxi_wait_fd(strait_cxi_device* device, uint32_t client, uint32_t wait, int32_t* fd,
+                                      strait_error* error);
+/* A hint for software devices: [address, address + length) is a shared mapping of `fd` from `offset` on, until
+ * strait_cxi_unshare. STRAIT_UNSUPPORTED: this device has no use for it. */
+STRAIT_API int32_t strait_cxi_share(strait_cxi_device* device, const void* address, uint64_t length, int32_t fd,
+                                    uint64_t offset, strait_error* error);
+STRAIT_API void strait_cxi_unshare(strait_cxi_device* device, const void* address);
+
 #ifdef __cplusplus
 }
 #endif

@@ -468,6 +468,62 @@ typedef struct strait_nic_ops {
 typedef const strait_nic_ops* (*strait_nic_entry)(void);
 #define STRAIT_NIC_ENTRY "strait_nic_plugin"
 
+/* ---- CXI devices: what the node /dev/cxiN answers, without the node ------------------------------------------------
+ *
+ * The calls are those of the kernel's driver: commands by write(2), pages by mmap(2). The library opens the node itself
+ * where there is one; a plug-in serves devices that have none.
+ */
+
+typedef struct strait_cxi strait_cxi; /* one open of a device */
+
+enum { /* strait_cxi_info.flags */
+       STRAIT_CXI_SOFTWARE = 1u << 0,
+       /* Doorbell pages of counters are memory: a store to the add words has to be an atomic addition, and a reset word
+        * is stored any value but all ones. */
+       STRAIT_CXI_MEMORY_DOORBELLS = 1u << 1
+};
+
+typedef struct strait_cxi_info {
+  char name[32];  /* "cxi0" */
+  uint32_t flags; /* STRAIT_CXI_* */
+  uint32_t index; /* N of /dev/cxiN */
+  uint64_t reserved[4];
+} strait_cxi_info;
+
+typedef struct strait_cxi_ops {
+  uint32_t abi_version;
+  uint32_t struct_size;
+  const char* kind; /* "soft" */
+
+  /* `config`: "device=0,host=shared": devices that all processes of this user share, or host=local: this process's own,
+   * driven by a thread of it. */
+  int32_t (*open)(const char* config, strait_cxi** out, strait_plugin_error* error);
+  void (*close)(strait_cxi*);
+  int32_t (*info)(strait_cxi*, strait_cxi_info* out);
+
+  /* As write(2) on the node: the length, or -errno. Pointers in the command are this process's. */
+  int64_t (*write)(strait_cxi*, const void* command, uint64_t length_bytes);
+  /* As mmap(2) with MAP_SHARED, for reading and writing, and munmap(2): 0 or -errno. */
+  int32_t (*map)(strait_cxi*, uint64_t offset, uint64_t length_bytes, void** address);
+  int32_t (*unmap)(strait_cxi*, void* address, uint64_t length_bytes);
+  /* What the `intr` file of a wait object is: polled for POLLPRI, cleared by reading a byte. Owned by the caller. */
+  int32_t (*wait_fd)(strait_cxi*, uint32_t wait);
+
+  /* [address, address + length_bytes) of this process is a shared mapping of `fd` from `offset` on, until unshare: the
+   * device may use the file instead of asking for the process's memory. 0 or -errno; a hint, never required. */
+  int32_t (*share)(strait_cxi*, uint64_t address, uint64_t length_bytes, int32_t fd, uint64_t offset);
+  /* host=local: the range is memory of an accelerator, which is reached through the port. */
+  int32_t (*share_port)(strait_cxi*, uint64_t address, uint64_t length_bytes, const strait_memory_port* port);
+  int32_t (*unshare)(strait_cxi*, uint64_t address);
+
+  /* "commands=12,..." */
+  void (*counters)(strait_cxi*, char* text, size_t capacity);
+} strait_cxi_ops;
+#define STRAIT_CXI_OPS_LEAST sizeof(strait_cxi_ops)
+
+typedef const strait_cxi_ops* (*strait_cxi_entry)(void);
+#define STRAIT_CXI_ENTRY "strait_cxi_plugin"
+
 #ifdef __cplusplus
 }
 #endif

@@ -17,10 +17,12 @@ constexpr std::array kTable = {
     OptionRow{"progress", "thread", choice,
               "Who drives the queues: a thread of the node, the caller's polls, or a poll when an eventfd is readable.",
               "thread|caller|eventfd"},
-    OptionRow{"nics", "soft", text,
-              "NICs to open, separated by commas: soft, soft:2 for two of them, verbs:rxe0 for that RDMA device "
-              "(verbs:rxe0/3 with the GID of index 3), none.",
-              nullptr},
+    OptionRow{
+        "nics", "soft", text,
+        "NICs to open, separated by commas: soft, soft:2 for two of them, verbs:rxe0 for that RDMA device "
+        "(verbs:rxe0/3 with the GID of index 3), cxi:cxi0 for that Slingshot NIC (cxi:cxi0/10 on VNI 10), cxi:soft for "
+        "the software Cassini, cxi for the first of these there is, none.",
+        nullptr},
     OptionRow{"accelerators", "soft:1,auto", text,
               "Accelerators to open, separated by commas: soft:N for N software accelerators; cuda, rocm, gaudi: that "
               "vendor's, or an error; auto: every vendor's whose driver is there; none.",
@@ -103,6 +105,15 @@ constexpr std::array kTable = {
               "What the software machine's kernel does wrong with device memory on purpose, for example "
               "attach=524,map=EPERM@2,invalidate@64K.",
               nullptr},
+    OptionRow{"cassini", "", text,
+              "Name of the process that has the software Cassinis of this user; another name, other cards. Empty: the "
+              "one that all share.",
+              nullptr},
+    OptionRow{
+        "cassini_moves", "tear_down", choice,
+        "What a software Cassini does with device memory that moves: its descriptor is dead from then on, as with "
+        "the driver, or it is mapped again.",
+        "tear_down|remap"},
     OptionRow{
         "cross_memory", "auto", choice,
         "Let the owner's engine copy large payloads with one system call (process_vm_readv) instead of through the "

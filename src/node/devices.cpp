@@ -4,6 +4,7 @@
 
 #include "buffer/built_in.hpp"
 #include "node/core.hpp"
+#include "rail/cxi/plugin.hpp"
 #include "sys/beside.hpp"
 #include "sys/host.hpp"
 #include "sys/interfaces.hpp"
@@ -147,6 +148,9 @@ Status Core::open_devices() {
 }
 
 Status Core::open_nics(const Wanted& wanted) {
+  if (wanted.kind == "cxi")
+    return open_rail(rail::cxi::nic_plugin(),
+                     fmt::format("device={},soft_library={}", wanted.device, soft_library_path()));
   const bool verbs = wanted.kind == "verbs";
   const std::string path = verbs ? verbs_library_path() : soft_library_path();
   STRAIT_CHECK(pin_library(path));

@@ -140,7 +140,10 @@ plan::Nic Core::record_of(const Rail& rail) const {
   nic.grants = std::string_view(rail.nic->ops()->kind) == "soft";
   nic.follows_pages = rail.abilities.follows_pages;
   nic.has_packets = !nic.grants || rail.nic->info().has_packets != 0;
-  if (!nic.software) nic.place = place_of(sys::pci_place_of(options_.text("sysfs"), "class/infiniband/" + nic.name));
+  const bool cxi = std::string_view(rail.nic->ops()->kind) == "cxi";
+  if (cxi) nic.carries = "Slingshot packets";
+  const std::string folder = cxi ? "class/cxi_user/" : "class/infiniband/";
+  if (!nic.software) nic.place = place_of(sys::pci_place_of(options_.text("sysfs"), folder + nic.name));
   return nic;
 }
 

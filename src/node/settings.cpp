@@ -54,7 +54,7 @@ Result<std::vector<Wanted>> parse_wanted(const std::string& option, const std::s
     if (item.empty() || item == "none") continue;
     const std::size_t colon = item.find(':');
     Wanted wanted{item.substr(0, colon), 1};
-    if (wanted.kind == "verbs" && option == "nics") {
+    if ((wanted.kind == "verbs" || wanted.kind == "cxi") && option == "nics") {
       if (colon != std::string::npos) wanted.device = item.substr(colon + 1);
       all.push_back(std::move(wanted));
       continue;
@@ -76,7 +76,7 @@ Result<std::vector<Wanted>> parse_wanted(const std::string& option, const std::s
     if (wanted.kind != "soft" && !vendor) {
       return with_remedy(fail(Code::invalid, "option {}: strait knows no \"{}\" in this version", option, wanted.kind),
                          fmt::format("{}=soft opens software devices, {}=none opens none{}", option, option,
-                                     option == "nics" ? ", nics=verbs:NAME an RDMA device"
+                                     option == "nics" ? ", nics=verbs:NAME an RDMA device, nics=cxi a Slingshot NIC"
                                                       : ", auto every vendor's whose driver is there"));
     }
     if (wanted.count > 0) all.push_back(std::move(wanted));

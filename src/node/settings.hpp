@@ -33,11 +33,11 @@ struct Settings {
 };
 
 // "soft:2" asks for two; "none" or "" for none. Code::invalid names what is not known.
-// "verbs:rxe0" names one, "verbs" takes the first there is.
+// "verbs:rxe0" and "cxi:cxi0" name one, "verbs" and "cxi" take the first there is.
 struct Wanted {
   std::string kind;
   std::uint32_t count = 1;
-  std::string device{};  // verbs: its name, and /INDEX of a GID
+  std::string device{};  // verbs: its name, and /INDEX of a GID; cxi: and /VNI
 };
 [[nodiscard]] Result<std::vector<Wanted>> parse_wanted(const std::string& option, const std::string& text);
 

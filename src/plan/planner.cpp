@@ -169,8 +169,8 @@ Way by_ring(const Memory& source, const Nic& nic, const Peer& peer, const Policy
 Way by_packets(const Memory& source, const Nic& nic, const Peer& peer, const Policy& policy) {
   const Reached reached = reach(source, nic);
   Way way{Kind::packets,
-          fmt::format("zero-copy: {} -> {} -> RoCEv2 packets{}", reached.how, nic.name, far_end(peer, nic)),
-          "RoCEv2 packets",
+          fmt::format("zero-copy: {} -> {} -> {}{}", reached.how, nic.name, nic.carries, far_end(peer, nic)),
+          nic.carries,
           nic.name,
           Verdict::no,
           {},

@@ -54,7 +54,8 @@ struct Nic {
   bool grants = true;        // shares rings with peers on this host
   bool maps_pages = false;   // takes no dma-buf: registers the mapping of the file behind one
   Place place = {};
-  bool follows_pages = false;  // reads host memory through the process's page tables; false: it pins pages
+  bool follows_pages = false;              // reads host memory through the process's page tables; false: it pins pages
+  std::string carries = "RoCEv2 packets";  // what goes over its wire; both ends need the same
 };
 
 enum class Reach { same_process, same_host, other_host };

@@ -135,6 +135,7 @@ Result<Nic> nic_from(const json& from) {
   reader.flag("grants", nic.grants);
   reader.flag("maps_pages", nic.maps_pages);
   reader.flag("follows_pages", nic.follows_pages);
+  reader.text("carries", nic.carries);
   reader.place(nic.place);
   if (!reader.problem().empty()) return fail(Code::invalid, "a NIC of the record: {}", reader.problem());
   if (nic.name.empty()) return fail(Code::invalid, "a NIC of the record has no name");
@@ -209,6 +210,7 @@ std::string to_record(const Machine& machine) {
                            {"grants", nic.grants},
                            {"maps_pages", nic.maps_pages},
                            {"follows_pages", nic.follows_pages},
+                           {"carries", nic.carries},
                            {"place", place_json(nic.place)}});
   }
   return out.dump();

@@ -78,6 +78,7 @@ TEST(Carrier, IsReadFromThePath) {
   EXPECT_STREQ(carrier_of("strait0 -> ring grant to process 7, one copy by the owner -> b"), "grant");
   EXPECT_STREQ(carrier_of("strait0 -> RoCEv2 from 127.0.0.1 to 127.0.0.2, packets of 4096 bytes -> b"), "roce");
   EXPECT_STREQ(carrier_of("rxe0 -> verbs rxe0, RoCEv2 from 10.0.0.1 to 10.0.0.2 queue pair 0x11 -> b"), "verbs");
+  EXPECT_STREQ(carrier_of("cxi0 -> cxi cxi0, software Cassini, nid 0x1 pid 3 to nid 0x1 pid 4 -> b"), "cxi");
   EXPECT_STREQ(carrier_of("x -> not connected -> b"), "unknown");
 }
 

@@ -122,7 +122,8 @@ Status perform(const DemoOptions& options, Story& story, Play play_part, bool& o
 // Why the part over packets is not played at all; empty: it is.
 std::string reason_against_packets(const DemoOptions& options, const Story& story) {
   if (!options.packets) return "left out as --no-packets asks";
-  if (story.carrier() == "verbs") return "the NIC is not the software NIC, whose packets these would be";
+  if (story.carrier() == "verbs" || story.carrier() == "cxi")
+    return "the NIC is not the software NIC, whose packets these would be";
   const auto carrier = story.given("carrier");
   if (carrier && *carrier != "auto") return fmt::format("all of it ran as carrier={} asks", *carrier);
   return {};

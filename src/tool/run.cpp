@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/options.hpp"
+#include "soft/cassini_host/places.hpp"
 #include "soft/host/program.hpp"
 #include "soft/host/report.hpp"
 #include "soft/host/root.hpp"
@@ -49,6 +50,13 @@ const Manual kRunManual{
         "and exports, and run no kernels; a call that they do not know answers \"not supported\" and is listed at the "
         "end.\n"
         "\n"
+        "With --cassini, PROGRAM also finds Slingshot NICs, as a simulator's. A process in the background has the "
+        "cards; "
+        "all programs of one user share it, so what runs side by side can talk. FI_MR_CACHE_MONITOR is set to "
+        "disabled "
+        "for PROGRAM unless it is set: libfabric's own watch over memory would put its mmap in front of the one that "
+        "shows the devices.\n"
+        "\n"
         "When PROGRAM has ended, one line on stderr says what the devices did, and what they still had to hold.",
     .examples =
         "strait run -- ibv_devinfo -v\n"
@@ -57,6 +65,7 @@ const Manual kRunManual{
         "strait run --faults drop=2%,seed=7 --pcap w.pcapng -- ib_write_bw -x 0\n"
         "strait run --strict -- ./my_program\n"
         "strait run --accelerators cuda:2,rocm:1x64M,gaudi:8 -- ./my_program\n"
+        "strait run --cassini 1 --nics 0 -- fi_pingpong -p cxi\n"
         "strait run --nics 2 --shell",
     .environment = {},
     .exits =
@@ -76,6 +85,7 @@ struct RunArguments {
   std::vector<std::string> command;
   std::vector<std::string> pairs;
   std::uint32_t nics = 1;
+  std::uint32_t cassinis = 0;
   std::string accelerators;
   std::string seed;
   std::string faults;
@@ -121,6 +131,15 @@ Result<Settings> device_settings(const RunArguments& arguments, const std::strin
   return settings;
 }
 
+// Of what the program will find; empty: nothing.
+std::string setting(const Settings& settings, std::string_view name) {
+  for (const auto& [each, value] : settings) {
+    if (each == name) return value;
+  }
+  const char* const inherited = std::getenv(std::string(name).c_str());
+  return inherited != nullptr ? inherited : "";
+}
+
 // Who asks the kernel for one of our paths did so past the preload, which asks for files in the root.
 sys::OpenWatch::Heard report_strays(const host::Root& root) {
   constexpr std::size_t kMostReports = 20;  // a program that looks again and again says nothing new
@@ -148,8 +167,9 @@ std::string grouped(std::uint64_t number) {
   return text;
 }
 
-int finish(const RunArguments& arguments, const host::Root& root, int status) {
-  const host::RunTotals totals = host::read_reports(root.path());
+int finish(const RunArguments& arguments, const host::Root& root, const std::optional<Cassinis>& cassinis, int status) {
+  host::RunTotals totals = host::read_reports(root.path());
+  if (cassinis) cassinis->add_to(totals);
   std::string captured;
   int exit_code = status;
   if (!arguments.pcap.empty()) {
@@ -177,6 +197,9 @@ int run(const RunArguments& arguments) {
   if (arguments.shell && !arguments.command.empty())
     return complain(with_remedy(fail(Code::invalid, "--shell starts a shell, and no program beside it"),
                                 "`strait run --help` says more."));
+  if (arguments.nics == 0 && arguments.cassinis == 0 && arguments.accelerators.empty())
+    return complain(with_remedy(fail(Code::invalid, "--nics 0 leaves no device at all"),
+                                "It is for runs with --cassini or --accelerators; `strait run --help` says more."));
   const auto program = sys::find_program(words.front());
   if (!program) return not_found(program.error());
   const auto checked = host::check_program(*program);
@@ -192,7 +215,7 @@ int run(const RunArguments& arguments) {
 
   auto root = host::Root::create();
   if (!root) return complain(root.error(), "preparing the devices");
-  if (const Status made = make_devices(*root, arguments.nics); !made)
+  if (const Status made = make_devices(*root, arguments.nics, arguments.cassinis); !made)
     return complain(made.error(), "preparing the devices");
   auto settings = device_settings(arguments, root->path());
   if (!settings) return complain(settings.error());
@@ -203,12 +226,19 @@ int run(const RunArguments& arguments) {
   const auto hardware = add_accelerators(arguments.accelerators, *root, *settings);
   if (!hardware) return complain(hardware.error());
 
+  std::optional<Cassinis> cassinis;
+  if (arguments.cassinis != 0) {
+    auto started = Cassinis::start(setting(*settings, environment_name("cassini")), *settings);
+    if (!started) return complain(started.error(), "starting the Cassinis");
+    cassinis = std::move(*started);
+  }
+
   const auto status = sys::run_command({.program = *program,
                                         .arguments = words,
                                         .environment = *settings,
                                         .heard = arguments.watch ? report_strays(*root) : nullptr});
   std::fflush(stdout);
-  return status ? finish(arguments, *root, *status) : not_found(status.error());
+  return status ? finish(arguments, *root, cassinis, *status) : not_found(status.error());
 }
 
 }  // namespace
@@ -252,8 +282,13 @@ std::string run_summary(const host::RunTotals& totals, const std::string& captur
     text += " (large ones copied twice: no process_vm_readv)";
   if (totals.get("ports_private") != 0) text += ", other hosts out of reach (port 4791 is another user's)";
   if (totals.get("packets_sent") + totals.get("messages_sent") == 0 && !totals.counters.contains("packets_sent") &&
-      totals.get("accel.processes") == 0)
+      totals.get("accel.processes") == 0 && !totals.counters.contains("cxi.commands"))
     text += ", no traffic";
+  if (totals.counters.contains("cxi.commands")) {
+    count("cxi.commands", "commands to Cassinis", true);
+    count("cxi.puts", "puts");
+    count("cxi.bytes", "bytes");
+  }
   count("strict_findings", "findings");
   text += accelerator_summary(totals);
   if (!capture.empty()) text += ", capture " + capture;
@@ -265,7 +300,14 @@ void add_run(CommandLine& line) {
   Command command = line.add("run", "Run a program as if this machine had RDMA NICs.", kRunManual);
   command.number("--nics", arguments->nics,
                  {.type = "N", .help = "How many NICs there are: strait0, strait1, ...", .fallback = "1", .check = {}},
-                 1, kMostNics);
+                 0, kMostNics);
+  command.number("--cassini", arguments->cassinis,
+                 {.type = "N",
+                  .help = "How many Slingshot NICs (Cassini) there are: /dev/cxi0, ... and what libcxi and the cxi "
+                          "provider of libfabric look for. With --nics 0 beside it there are no others.",
+                  .fallback = "0",
+                  .check = {}},
+                 0, soft::cassini::kMostShown);
   command.text(
       "--accelerators", arguments->accelerators,
       {.type = "SPEC",

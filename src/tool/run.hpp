@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/error.hpp"
 #include "soft/gaudi/machine.hpp"
 #include "soft/host/report.hpp"
 #include "soft/host/root.hpp"
+#include "sys/fd.hpp"
 #include "tool/tool.hpp"
 
 namespace strait::tool {
@@ -17,7 +19,21 @@ namespace strait::tool {
 inline constexpr std::uint32_t kMostNics = 16;
 
 // Device nodes and what sysfs says about them.
-[[nodiscard]] Status make_devices(soft::host::Root& root, std::uint32_t nics);
+[[nodiscard]] Status make_devices(soft::host::Root& root, std::uint32_t nics, std::uint32_t cassinis);
+
+// The process that has the Cassinis: kept from before the program until after it, so that what one of its processes set
+// up is there for the next, and so that somebody can say what was done.
+class Cassinis {
+ public:
+  [[nodiscard]] static Result<Cassinis> start(const std::string& name, Settings& settings);
+  // What has been done since start(), as "cxi.commands" and so on.
+  void add_to(soft::host::RunTotals& totals) const;
+
+ private:
+  Cassinis(sys::Fd server, std::string before) : server_(std::move(server)), before_(std::move(before)) {}
+  sys::Fd server_;
+  std::string before_;
+};
 
 // What outlives every process of a run; to be kept until the last has ended.
 struct Hardware {

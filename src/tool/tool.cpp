@@ -59,6 +59,7 @@ bool has_setting(const Settings& settings, std::string_view name) {
 const char* carrier_of(std::string_view path) {
   const auto says = [&](std::string_view words) { return path.find(words) != std::string_view::npos; };
   if (says("-> verbs ")) return "verbs";  // first: a path over verbs may be RoCEv2 too
+  if (says("-> cxi ")) return "cxi";
   if (says("ring grant")) return "grant";
   return says("RoCEv2") ? "roce" : "unknown";
 }

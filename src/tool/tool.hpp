@@ -35,8 +35,8 @@ void add_settings(Command& command, std::vector<std::string>& pairs);
 [[nodiscard]] bool has_setting(const Settings& settings, std::string_view name);
 void replace_setting(Settings& settings, std::string_view name, std::string value);
 
-// "grant", "roce" (both: the software NIC), "verbs", or "unknown": what carries the bytes of a connection, from what it
-// says about its path.
+// "grant", "roce" (both: the software NIC), "verbs", "cxi", or "unknown": what carries the bytes of a connection, from
+// what it says about its path.
 [[nodiscard]] const char* carrier_of(std::string_view path);
 
 // For options that take a plan of faults: empty when the text is one.

@@ -20,8 +20,9 @@ else()
   message(STATUS "nvcc without nvdisasm and cuobjdump: there are no tests of its machine code")
 endif()
 set(flags -std=c++20 -arch=sm_90 -Werror all-warnings -I${PROJECT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR})
-file(GLOB headers ${PROJECT_SOURCE_DIR}/include/strait/wire/*.hpp ${PROJECT_SOURCE_DIR}/include/strait/device/*.hpp)
-foreach(name every_header every_lane wqe_from_piece byte_stores)
+file(GLOB headers ${PROJECT_SOURCE_DIR}/include/strait/wire/*.hpp ${PROJECT_SOURCE_DIR}/include/strait/device/*.hpp
+  ${PROJECT_SOURCE_DIR}/include/strait/device/cxi/*.hpp)
+foreach(name every_header every_lane every_cxi every_cxi_format wqe_from_piece cxi_put byte_stores)
   add_custom_command(
     OUTPUT ${name}.cu.o ${name}.ptx
     COMMAND ${STRAIT_NVCC} ${flags} -c ${CMAKE_CURRENT_SOURCE_DIR}/${name}.cu -o ${name}.cu.o
@@ -39,18 +40,26 @@ foreach(name every_header every_lane wqe_from_piece byte_stores)
     list(APPEND made ${name}.sass)
   endif()
 endforeach()
-add_custom_command(
-  OUTPUT lane_put.usage
-  COMMAND ${STRAIT_NVCC} ${flags} -Xptxas -v --cubin ${CMAKE_CURRENT_SOURCE_DIR}/lane_put.cu -o lane_put.cubin 2> lane_put.usage
-  DEPENDS lane_put.cu ${headers}
-  COMMENT "registers of lane_put.cu" VERBATIM)
-list(APPEND made lane_put.usage)
+foreach(name lane_put cxi_put)
+  add_custom_command(
+    OUTPUT ${name}.usage
+    COMMAND ${STRAIT_NVCC} ${flags} -Xptxas -v --cubin ${CMAKE_CURRENT_SOURCE_DIR}/${name}.cu -o ${name}.usage.cubin
+      2> ${name}.usage
+    DEPENDS ${name}.cu ${headers}
+    COMMENT "registers of ${name}.cu" VERBATIM)
+  list(APPEND made ${name}.usage)
+endforeach()
 add_custom_target(strait_device_nvcc ALL DEPENDS ${made})
 add_test(NAME device.nvcc_compiles_every_function COMMAND ${CMAKE_COMMAND} --build ${CMAKE_BINARY_DIR} --target strait_device_nvcc)
 set_tests_properties(device.nvcc_compiles_every_function PROPERTIES LABELS device TIMEOUT 300 FIXTURES_SETUP strait_nvcc)
-add_test(NAME device.nvcc_put_has_no_stack
-  COMMAND ${CMAKE_COMMAND} -DUSAGE=${CMAKE_CURRENT_BINARY_DIR}/lane_put.usage -P ${CMAKE_CURRENT_SOURCE_DIR}/no_spills.cmake)
-set_tests_properties(device.nvcc_put_has_no_stack PROPERTIES LABELS device FIXTURES_REQUIRED strait_nvcc)
+set(kernels_lane_put 4)
+set(kernels_cxi_put 2)
+foreach(name lane_put cxi_put)
+  add_test(NAME device.nvcc_${name}_has_no_stack
+    COMMAND ${CMAKE_COMMAND} -DUSAGE=${CMAKE_CURRENT_BINARY_DIR}/${name}.usage -DKERNELS=${kernels_${name}}
+      -P ${CMAKE_CURRENT_SOURCE_DIR}/no_spills.cmake)
+  set_tests_properties(device.nvcc_${name}_has_no_stack PROPERTIES LABELS device FIXTURES_REQUIRED strait_nvcc)
+endforeach()
 include(whole_stores_test.cmake)
 strait_whole_stores(nvcc_ptx ptx device strait_nvcc)
 if(disassemble)

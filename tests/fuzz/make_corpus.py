@@ -10,6 +10,8 @@ import hmac
 import pathlib
 import struct
 
+from make_corpus_cassini import cassini_abi, cassini_ring, cassini_socket, doorbell_store
+
 CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
 
 
@@ -589,5 +591,5 @@ def grant():
 
 
 for seeds in (endpoint, values, options, record, ticket, rendezvous, wqe, packet, live_packet, frame, cm_message,
-              cm_commands, program, uverbs, devx, grant):
+              cm_commands, program, uverbs, devx, grant, cassini_ring, cassini_abi, cassini_socket, doorbell_store):
     write(seeds.__name__, seeds())

@@ -16,6 +16,7 @@ struct strait_host_file {
   char text[64];
   size_t length;
   int process;
+  int mapped;  // bytes
 };
 
 namespace strait::testing {
@@ -43,6 +44,7 @@ long ioctl_node(strait_host_file* file, unsigned long request, void* argument) {
     case kAdd: return ++*static_cast<int*>(argument), 0;
     case kOpened: return *static_cast<int*>(argument) = open_files, 0;
     case kProcess: return *static_cast<int*>(argument) = file->process, 0;
+    case kMapped: return *static_cast<int*>(argument) = file->mapped, 0;
     case kRefuse: return -EPROTO;
     default: return -ENOTTY;
   }
@@ -61,13 +63,36 @@ long read_node(strait_host_file* file, void* bytes, size_t length) {
   return static_cast<long>(n);
 }
 
+long read_node_at(strait_host_file* file, void* bytes, size_t length, uint64_t offset) {
+  if (offset >= file->length) return 0;
+  const size_t n = length < file->length - offset ? length : file->length - offset;
+  memcpy(bytes, file->text + offset, n);
+  return static_cast<long>(n);
+}
+
+long map_node(strait_host_file* file, void* address, size_t length, int protect, int flags, uint64_t offset) {
+  if (offset < kCounted) return -ENOSYS;
+  if (offset > kCounted) return -EACCES;
+  void* at = mmap(address, length, protect, flags | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) return -errno;
+  file->mapped += static_cast<int>(length);
+  return reinterpret_cast<long>(at);
+}
+
+void unmapped_node(strait_host_file* file, void*, size_t length) {
+  file->mapped -= static_cast<int>(length);
+}
+
 void close_node(strait_host_file* file) {
   --open_files;
   free(file);
 }
 
-constexpr strait_host_ops kOps = {
-    STRAIT_HOST_ABI, sizeof(strait_host_ops), open_node, ioctl_node, write_node, read_node, close_node};
+constexpr strait_host_ops kOps = {STRAIT_HOST_ABI, sizeof(strait_host_ops),
+                                  open_node,       ioctl_node,
+                                  write_node,      read_node,
+                                  close_node,      read_node_at,
+                                  map_node,        unmapped_node};
 
 }  // namespace
 }  // namespace strait::testing

@@ -15,6 +15,7 @@ struct Check {
 };
 constexpr Check kChecks[] = {
     {"open_and_use", probe::open_and_use},
+    {"mapped_nodes", probe::mapped_nodes},
     {"look_at_nodes", probe::look_at_nodes},
     {"duplicates", probe::duplicates},
     {"high_numbers", probe::high_numbers},

@@ -23,6 +23,7 @@ namespace probe {
 int open_files();
 
 void open_and_use();
+void mapped_nodes();
 void look_at_nodes();
 void duplicates();
 void high_numbers();

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <initializer_list>
@@ -56,6 +57,7 @@ void probe::open_and_use() {
   char* page = static_cast<char*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 8192));
   EXPECT(page != MAP_FAILED);
   page[0] = 1;
+  EXPECT(pread(fd, text, 2, 1) == 2 && memcmp(text, "el", 2) == 0);
   EXPECT(open_files() == 1);
   EXPECT(close(fd) == 0);
   EXPECT(open_files() == 0);
@@ -70,6 +72,30 @@ void probe::open_and_use() {
   const bool all_done = ioctl(other, kAdd, &value) == 0 && stat(kNode, &is) == 0 && close(other) == 0;
   const bool untouched = errno == 77;
   EXPECT(all_done && untouched);
+}
+
+void probe::mapped_nodes() {
+  const int fd = open_one();
+  const auto mapped = [&] {
+    int bytes = -1;
+    EXPECT(ioctl(fd, kMapped, &bytes) == 0);
+    return bytes;
+  };
+  EXPECT(mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, kCounted + 4096) == MAP_FAILED && errno == EACCES);
+  char* pages = static_cast<char*>(mmap(nullptr, 16384, PROT_READ | PROT_WRITE, MAP_SHARED, fd, kCounted));
+  EXPECT(pages != MAP_FAILED && mapped() == 16384);
+  // In parts, and by putting something else there.
+  EXPECT(munmap(pages + 4096, 4096) == 0 && mapped() == 12288);
+  EXPECT(mmap(pages, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == pages && mapped() == 8192);
+  // A child's munmap is the child's.
+  const pid_t child = fork();
+  if (child == 0) _exit(munmap(pages + 8192, 8192) == 0 ? 0 : 1);
+  int status = 1;
+  EXPECT(waitpid(child, &status, 0) == child && status == 0 && mapped() == 8192);
+  // What is mapped keeps the file.
+  EXPECT(close(fd) == 0 && open_files() == 1);
+  EXPECT(munmap(pages, 16384) == 0);  // also what was none of it
+  EXPECT(open_files() == 0);
 }
 
 void probe::look_at_nodes() {

@@ -17,10 +17,10 @@ TEST_P(Probe, IsFine) {
   EXPECT_EQ(outcome.out, "fine\n") << outcome.err;
 }
 
-constexpr const char* kChecks[] = {"open_and_use",    "look_at_nodes", "duplicates", "high_numbers", "ranges",
-                                   "behind_our_back", "refusals",      "folders",    "names",        "relative",
-                                   "patterns",        "parents",       "streams",    "forks",        "vforks",
-                                   "spawns",          "threads",       "signals",    "early"};
+constexpr const char* kChecks[] = {"open_and_use", "mapped_nodes",    "look_at_nodes", "duplicates", "high_numbers",
+                                   "ranges",       "behind_our_back", "refusals",      "folders",    "names",
+                                   "relative",     "patterns",        "parents",       "streams",    "forks",
+                                   "vforks",       "spawns",          "threads",       "signals",    "early"};
 INSTANTIATE_TEST_SUITE_P(, Probe, ::testing::ValuesIn(kChecks),
                          [](const auto& check) { return std::string(check.param); });
 

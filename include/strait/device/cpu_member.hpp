@@ -2,6 +2,7 @@
 // A CPU thread that plays a thread of a grid: which one it is, and the company it keeps. cpu_grid.hpp sets it up.
 #pragma once
 
+#include <atomic>
 #include <barrier>
 #include <cstddef>
 #include <cstring>
@@ -24,8 +25,20 @@ struct CpuCompany {
     return out;
   }
 
+  // How many members said yes.
+  unsigned count(bool yes) {
+    if (yes) ++said;
+    arrive_and_wait();
+    const unsigned all = said;
+    arrive_and_wait();
+    if (yes) --said;  // nobody adds for the next count before all have read this one, and it takes back what is its own
+    arrive_and_wait();
+    return all;
+  }
+
   const unsigned size;
   std::barrier<> barrier;
+  std::atomic<unsigned> said{0};
   alignas(16) unsigned char box[256];
 };
 

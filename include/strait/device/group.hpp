@@ -44,6 +44,8 @@ struct Thread {
   STRAIT_HD_INLINE T share(const T& value) const {
     return value;
   }
+  // How many members said yes.
+  STRAIT_HD_INLINE unsigned count(bool yes) const { return yes ? 1 : 0; }
 };
 
 #if defined(STRAIT_TARGET_CUDA)
@@ -68,6 +70,15 @@ struct Warp {
     from_words(words, value);
     return value;
   }
+  STRAIT_HD_INLINE unsigned count(bool yes) const {
+    unsigned all;
+    asm volatile(
+        "{ .reg .pred p; .reg .b32 m; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 m, p, 0xffffffff; popc.b32 %0, m; }"
+        : "=r"(all)
+        : "r"(yes ? 1u : 0u)
+        : "memory");
+    return all;
+  }
 };
 
 struct Block {
@@ -88,6 +99,14 @@ struct Block {
     return nx * ny * nz;
   }
   STRAIT_HD_INLINE void sync() const { asm volatile("bar.sync 0;" ::: "memory"); }
+  STRAIT_HD_INLINE unsigned count(bool yes) const {
+    unsigned all;
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; bar.red.popc.u32 %0, 0, p; }"
+                 : "=r"(all)
+                 : "r"(yes ? 1u : 0u)
+                 : "memory");
+    return all;
+  }
   template <class T>
   __device__ T share(T value) const {
     __shared__ Words<T> box;
@@ -117,6 +136,10 @@ struct Warp {
     from_words(words, value);
     return value;
   }
+  STRAIT_HD_INLINE unsigned count(bool yes) const {
+    constexpr int kNotEqual = 33;
+    return static_cast<unsigned>(__builtin_popcountll(__builtin_amdgcn_uicmp(yes ? 1u : 0u, 0u, kNotEqual)));
+  }
 };
 
 struct Block {
@@ -143,6 +166,15 @@ struct Block {
     sync();
     from_words(box, value);
     return value;
+  }
+  __device__ unsigned count(bool yes) const {
+    __shared__ unsigned box;
+    sync();
+    if (rank() == 0) box = 0;
+    sync();
+    if (yes) (void)__hip_atomic_fetch_add(&box, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+    sync();
+    return box;
   }
 };
 
@@ -172,6 +204,10 @@ struct Warp {
     const CpuMember* const here = CpuMember::current();
     return here != nullptr ? here->warp->share(here->lane, value) : value;
   }
+  STRAIT_HOST_BODY STRAIT_HD unsigned count(bool yes) const {
+    const CpuMember* const here = CpuMember::current();
+    return here != nullptr ? here->warp->count(yes) : (yes ? 1 : 0);
+  }
 };
 
 struct Block {
@@ -190,6 +226,10 @@ struct Block {
   STRAIT_HD T share(const T& value) const {
     const CpuMember* const here = CpuMember::current();
     return here != nullptr ? here->block->share(here->thread, value) : value;
+  }
+  STRAIT_HOST_BODY STRAIT_HD unsigned count(bool yes) const {
+    const CpuMember* const here = CpuMember::current();
+    return here != nullptr ? here->block->count(yes) : (yes ? 1 : 0);
   }
 };
 #undef STRAIT_HOST_BODY

@@ -83,6 +83,10 @@ STRAIT_HD_INLINE void store_record(std::uint32_t* p, std::uint32_t raw) {
 STRAIT_HD_INLINE void store_doorbell(std::uint64_t* p, std::uint64_t raw) {
   asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(p), "l"(raw) : "memory");
 }
+// A byte of a word that the device writes whole: a mark that says whether it has since.
+STRAIT_HD_INLINE void store_mark_byte(std::uint8_t* p, std::uint8_t v) {
+  asm volatile("st.relaxed.sys.u8 [%0], %1;" ::"l"(p), "r"(static_cast<std::uint32_t>(v)) : "memory");
+}
 
 // Counters that posters share among themselves: the scope is that of the posters.
 #define STRAIT_BY_SCOPE(before, after, ...)                   \
@@ -117,6 +121,11 @@ STRAIT_HD_INLINE std::uint64_t fetch_add(std::uint64_t* p, std::uint64_t v) {
   std::uint64_t old;
   STRAIT_BY_SCOPE("atom.acq_rel", ".add.u64 %0, [%1], %2;", : "=l"(old) : "l"(p), "l"(v));
   return old;
+}
+// Counts, and orders nothing.
+template <Scope C>
+STRAIT_HD_INLINE void add_relaxed(std::uint64_t* p, std::uint64_t v) {
+  STRAIT_BY_SCOPE("red.relaxed", ".add.u64 [%0], %1;", ::"l"(p), "l"(v));
 }
 // On failure `expected` becomes what was found.
 template <Scope C>
@@ -189,6 +198,9 @@ STRAIT_HD_INLINE void store_record(std::uint32_t* p, std::uint32_t raw) {
 STRAIT_HD_INLINE void store_doorbell(std::uint64_t* p, std::uint64_t raw) {
   __hip_atomic_store(p, raw, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
 }
+STRAIT_HD_INLINE void store_mark_byte(std::uint8_t* p, std::uint8_t v) {
+  __hip_atomic_store(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+}
 
 // Counters that posters share among themselves: the scope is that of the posters.
 template <Scope C>
@@ -214,6 +226,10 @@ STRAIT_HD_INLINE void store_release(std::uint64_t* p, std::uint64_t v) {
 template <Scope C>
 STRAIT_HD_INLINE std::uint64_t fetch_add(std::uint64_t* p, std::uint64_t v) {
   return __hip_atomic_fetch_add(p, v, __ATOMIC_ACQ_REL, kHipScope<C>);
+}
+template <Scope C>
+STRAIT_HD_INLINE void add_relaxed(std::uint64_t* p, std::uint64_t v) {
+  (void)__hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, kHipScope<C>);
 }
 // On failure `expected` becomes what was found.
 template <Scope C>
@@ -292,6 +308,9 @@ STRAIT_HD_INLINE void store_record(std::uint32_t* p, std::uint32_t raw) {
 STRAIT_HD_INLINE void store_doorbell(std::uint64_t* p, std::uint64_t raw) {
   __atomic_store_n(p, raw, __ATOMIC_RELEASE);
 }
+STRAIT_HD_INLINE void store_mark_byte(std::uint8_t* p, std::uint8_t v) {
+  __atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
 
 template <Scope>
 STRAIT_HD_INLINE std::uint64_t load_acquire(const std::uint64_t* p) {
@@ -312,6 +331,10 @@ STRAIT_HD_INLINE void store_release(std::uint64_t* p, std::uint64_t v) {
 template <Scope>
 STRAIT_HD_INLINE std::uint64_t fetch_add(std::uint64_t* p, std::uint64_t v) {
   return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL);
+}
+template <Scope>
+STRAIT_HD_INLINE void add_relaxed(std::uint64_t* p, std::uint64_t v) {
+  (void)__atomic_fetch_add(p, v, __ATOMIC_RELAXED);
 }
 // On failure `expected` becomes what was found.
 template <Scope>

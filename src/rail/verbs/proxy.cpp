@@ -5,9 +5,15 @@
 #include <cerrno>
 
 #include "rail/verbs/queue.hpp"
+#include "rail/verbs/syndrome.hpp"
 
 namespace strait::rail::verbs {
 namespace m = wire::mlx5;
+using proxy::kMaxParts;
+using proxy::kTooLong;
+using proxy::Part;
+using proxy::read_receive;
+using proxy::read_send;
 
 namespace {
 

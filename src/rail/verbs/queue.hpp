@@ -18,13 +18,18 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "rail/verbs/cqe.hpp"
+#include "rail/proxy/cqe.hpp"
+#include "rail/proxy/wqe.hpp"
 #include "rail/verbs/port.hpp"
-#include "rail/verbs/wqe.hpp"
 #include "strait/plugin.h"
 #include "sys/clock.hpp"
 
 namespace strait::rail::verbs {
+
+using proxy::CompletionWriter;
+using proxy::Entry;
+using proxy::Ring;
+using proxy::Work;
 
 struct ProxyCounts {
   std::uint64_t work_requests = 0, posted = 0, receives = 0, completions = 0, error_completions = 0, flushed = 0,

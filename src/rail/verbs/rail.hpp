@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "rail/verbs/cqe.hpp"
+#include "rail/proxy/cqe.hpp"
 #include "rail/verbs/memory.hpp"
 #include "rail/verbs/port.hpp"
 #include "rail/verbs/queue.hpp"

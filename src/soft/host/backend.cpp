@@ -36,8 +36,10 @@ int open_node(std::span<Family* const> families, const char* node, int flags, st
       auto box = std::make_unique<strait_host_file>();
       auto opened = family->open(node, flags);
       if (!opened) return -errno_of(opened.error());
-      box->file = std::move(opened->file);
-      *file = box.release();
+      if (opened->file) {
+        box->file = std::move(opened->file);
+        *file = box.release();
+      }
       return opened->fd.release();
     }
     return -ENXIO;
@@ -54,6 +56,21 @@ long write_node(strait_host_file* file, const void* bytes, std::size_t length) {
 
 long read_node(strait_host_file* file, void* bytes, std::size_t length) {
   return guarded([&] { return file->file->read(bytes, length); });
+}
+
+long read_node_at(strait_host_file* file, void* bytes, std::size_t length, std::uint64_t offset) {
+  return guarded([&] { return file->file->read_at(bytes, length, offset); });
+}
+
+long map_node(strait_host_file* file, void* address, std::size_t length, int protect, int flags, std::uint64_t offset) {
+  return guarded([&] { return file->file->map(address, length, protect, flags, offset); });
+}
+
+void unmapped_node(strait_host_file* file, void* address, std::size_t length) {
+  (void)guarded([&] {
+    file->file->unmapped(address, length);
+    return 0;
+  });
 }
 
 void close_node(strait_host_file* file) {

@@ -15,10 +15,23 @@ namespace strait::soft::host {
 [[nodiscard]] long write_node(strait_host_file* file, const void* bytes, std::size_t length);
 [[nodiscard]] long read_node(strait_host_file* file, void* bytes, std::size_t length);
 void close_node(strait_host_file* file);
+[[nodiscard]] long read_node_at(strait_host_file* file, void* bytes, std::size_t length, std::uint64_t offset);
+[[nodiscard]] long map_node(strait_host_file* file, void* address, std::size_t length, int protect, int flags,
+                            std::uint64_t offset);
+void unmapped_node(strait_host_file* file, void* address, std::size_t length);
 
 // The table around an open() of one's own.
 [[nodiscard]] constexpr strait_host_ops make_ops(int (*open)(const char*, int, strait_host_file**)) {
-  return {STRAIT_HOST_ABI, sizeof(strait_host_ops), open, ioctl_node, write_node, read_node, close_node};
+  return {STRAIT_HOST_ABI,
+          sizeof(strait_host_ops),
+          open,
+          ioctl_node,
+          write_node,
+          read_node,
+          close_node,
+          read_node_at,
+          map_node,
+          unmapped_node};
 }
 
 }  // namespace strait::soft::host

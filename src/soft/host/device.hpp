@@ -34,13 +34,27 @@ class File {
   virtual long ioctl([[maybe_unused]] unsigned long request, [[maybe_unused]] void* argument) { return -ENOTTY; }
   virtual long write([[maybe_unused]] const void* bytes, [[maybe_unused]] std::size_t length) { return -EINVAL; }
   virtual long read([[maybe_unused]] void* bytes, [[maybe_unused]] std::size_t length) { return -EINVAL; }
+  // pread(2).
+  virtual long read_at([[maybe_unused]] void* bytes, [[maybe_unused]] std::size_t length,
+                       [[maybe_unused]] std::uint64_t offset) {
+    return -ESPIPE;
+  }
+  // mmap(2): the address, or -errno. kMapsItself: the descriptor is mapped as it is, and nobody wants to know.
+  static constexpr long kMapsItself = -ENOSYS;
+  virtual long map([[maybe_unused]] void* address, [[maybe_unused]] std::size_t length, [[maybe_unused]] int protect,
+                   [[maybe_unused]] int flags, [[maybe_unused]] std::uint64_t offset) {
+    return kMapsItself;
+  }
+  // A range in which map() has put something is about to be unmapped, or something else is put there. Until then the
+  // file stays, also when its last descriptor was closed.
+  virtual void unmapped([[maybe_unused]] void* address, [[maybe_unused]] std::size_t length) {}
 };
 
 struct Opened {
   // A real object, which the program maps and polls with real system calls (a sparse memfd, an eventfd). It becomes the
   // program's; who needs it longer keeps a duplicate.
   sys::Fd fd;
-  std::shared_ptr<File> file;
+  std::shared_ptr<File> file;  // null: the descriptor is all there is, a file like any other
 };
 
 class Family {

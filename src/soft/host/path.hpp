@@ -18,6 +18,10 @@ inline constexpr std::size_t kMaxClaims = 64;
 // Folders of the root that are not shown: what the processes of a run leave for `strait run`.
 inline constexpr const char* kReports = "/report";
 inline constexpr const char* kCaptures = "/capture";
+// What a file of the root begins with whose text a family makes anew for every open, and the file that says of a folder
+// that every name in it is such a file.
+inline constexpr char kLiveMark[] = "strait: live\n";
+inline constexpr char kLiveFolder[] = "/.live";
 
 // What a path looks like from outside, by the caller: tests hand in a tree of their own. The text of the link without a
 // terminating zero, or -errno; -EINVAL: something is there that is no link.

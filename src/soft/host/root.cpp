@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "soft/host/report.hpp"
+#include "sys/caller.hpp"
 
 namespace strait::soft::host {
 namespace {
@@ -30,6 +31,15 @@ Result<Root> Root::create() {
   STRAIT_CHECK(root.folder(kReports));
   STRAIT_CHECK(root.folder(kCaptures));
   STRAIT_CHECK(root.write("/claims", ""));
+  // A program of root's may take on another user's id on the way, and still has devices to open: it knows the way in.
+  // Nobody else can list it, and what was captured stays with who ran it.
+  if (sys::real_user() == 0) {
+    using fs::perms;
+    std::error_code failed;
+    fs::permissions(root.path() + kCaptures, perms::owner_all, failed);
+    if (!failed) fs::permissions(root.path(), perms::owner_all | perms::group_exec | perms::others_exec, failed);
+    if (failed) return fail_errno(failed.value(), fmt::format("opening {} to other ids of root", root.path()));
+  }
   return root;
 }
 
@@ -73,6 +83,14 @@ Status Root::file(std::string_view path, std::string_view text) {
   std::string whole(text);
   if (whole.empty() || whole.back() != '\n') whole.push_back('\n');
   return write(path, whole);
+}
+
+Status Root::live(std::string_view path) {
+  return write(path, kLiveMark);
+}
+
+Status Root::live_folder(std::string_view path) {
+  return write(std::string(path) + kLiveFolder, kLiveMark);
 }
 
 Status Root::folder(std::string_view path) {

@@ -32,6 +32,9 @@ class Root {
   // A file; a newline is added if the text has none at its end. Folders on the way are made. All of these take absolute
   // paths as programs know them, at or below a claim.
   [[nodiscard]] Status file(std::string_view path, std::string_view text);
+  // A file whose text a family makes for every open; a folder in which every name is one.
+  [[nodiscard]] Status live(std::string_view path);
+  [[nodiscard]] Status live_folder(std::string_view path);
   [[nodiscard]] Status folder(std::string_view path);
   // The target is stored as it is given: programs read it. Relative ones start where the link is; absolute ones are
   // paths as programs know them.

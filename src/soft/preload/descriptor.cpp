@@ -35,6 +35,12 @@ long on_device(const Loan& loan, Call call) {
   return answer(result);
 }
 
+// A library of devices may be older than this call.
+bool has_read_at() {
+  const strait_host_ops* ops = devices();
+  return ops != nullptr && ops->struct_size >= sizeof *ops && ops->read_at != nullptr;
+}
+
 int fcntl_any(int fd, int command, void* argument, int (*call)(int, int, ...)) {
   const int result = call(fd, command, argument);
   if (result >= 0 && (command == F_DUPFD || command == F_DUPFD_CLOEXEC)) share(fd, result);
@@ -116,6 +122,28 @@ ssize_t read(int fd, void* bytes, size_t length) {
   if (const Loan loan(fd); loan)
     return on_device(loan, [&](const strait_host_ops& ops) { return ops.read(loan.file(), bytes, length); });
   return STRAIT_NEXT(read)(fd, bytes, length);
+}
+
+ssize_t pread(int fd, void* bytes, size_t length, off_t offset) {
+  if (const Loan loan(fd); loan && has_read_at())
+    return on_device(loan, [&](const strait_host_ops& ops) {
+      return ops.read_at(loan.file(), bytes, length, static_cast<std::uint64_t>(offset));
+    });
+  return STRAIT_NEXT(pread)(fd, bytes, length, offset);
+}
+
+ssize_t pread64(int fd, void* bytes, size_t length, off64_t offset) {
+  return pread(fd, bytes, length, offset);
+}
+
+ssize_t __pread_chk(int fd, void* bytes, size_t length, off_t offset, size_t capacity) {
+  if (length > capacity) __builtin_trap();
+  return pread(fd, bytes, length, offset);
+}
+
+ssize_t __pread64_chk(int fd, void* bytes, size_t length, off64_t offset, size_t capacity) {
+  if (length > capacity) __builtin_trap();
+  return pread(fd, bytes, length, offset);
 }
 
 ssize_t __read_chk(int fd, void* bytes, size_t length, size_t capacity) {

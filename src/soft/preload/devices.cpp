@@ -53,7 +53,7 @@ const strait_host_ops* devices() {
   }
   auto* symbol = reinterpret_cast<decltype(&strait_host_devices)>(dlsym(library, "strait_host_devices"));
   const strait_host_ops* ops = symbol == nullptr ? nullptr : symbol();
-  if (ops == nullptr || ops->abi_version != STRAIT_HOST_ABI || ops->struct_size < sizeof *ops) {
+  if (ops == nullptr || ops->abi_version != STRAIT_HOST_ABI || ops->struct_size < STRAIT_HOST_OPS_LEAST) {
     complain("the library of devices is of another version than libstrait-host");
     return nullptr;
   }

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "soft/cassini_host/family.hpp"
 #include "soft/gaudi/nodes.hpp"
 #include "soft/host/backend.hpp"
 #ifdef STRAIT_HAS_UVERBS
@@ -27,6 +28,7 @@ std::vector<Family*> make_families() {
   all.push_back(cm::make_family_on(devices).release());
 #endif
   all.push_back(gaudi::make_node_family(root()).release());
+  all.push_back(cassini::make_cxi_family(root()).release());
   return all;
 }
 

@@ -50,6 +50,7 @@ int open_node(const Place& place, int flags, std::uint64_t number) {
     const long set = kernel(SYS_fcntl, fd, F_GETFL, 0);
     if (set >= 0) (void)kernel(SYS_fcntl, fd, F_SETFL, set | O_NONBLOCK);
   }
+  if (file == nullptr) return fd;
   if (remember(fd, file, number)) {
     leave_mark();
     return fd;
@@ -68,7 +69,7 @@ __attribute__((noinline)) int open_placed(int folder, const char* path, int flag
     case Placed::moved: break;
   }
   std::uint64_t number = 0;
-  if ((flags & O_PATH) == 0 && is_node(where, &number)) return open_node(where, flags, number);
+  if ((flags & O_PATH) == 0 && (is_node(where, &number) || is_live(where))) return open_node(where, flags, number);
   return really_open(AT_FDCWD, where.path, flags, mode);
 }
 
@@ -81,7 +82,7 @@ __attribute__((noinline)) FILE* fopen_placed(const char* path, const char* mode,
     case Placed::moved: break;
   }
   std::uint64_t number = 0;
-  if (!is_node(where, &number)) return call(where.path);
+  if (!is_node(where, &number) && !is_live(where)) return call(where.path);
   const int fd = open_node(where, strchr(mode, 'e') != nullptr ? O_RDWR | O_CLOEXEC : O_RDWR, number);
   return fd < 0 ? nullptr : fdopen(fd, mode);
 }

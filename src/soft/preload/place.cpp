@@ -125,6 +125,21 @@ bool is_node(const Place& place, std::uint64_t* number) {
   return true;
 }
 
+bool is_live(const Place& place) {
+  if (!place.inside || strncmp(logical(place), "/sys/", 5) != 0) return false;
+  char text[sizeof soft::host::kLiveMark];
+  const long length = read_whole(place.path, text, sizeof text);
+  if (length > 0) return strncmp(text, soft::host::kLiveMark, sizeof text - 1) == 0;
+  // A name that is not there, in a folder where all are.
+  const char* const slash = strrchr(place.path, '/');
+  const std::size_t before = static_cast<std::size_t>(slash - place.path);
+  char mark[soft::host::kPathBytes];
+  if (length == 0 || before + sizeof soft::host::kLiveFolder > sizeof mark) return false;
+  memcpy(mark, place.path, before);
+  memcpy(mark + before, soft::host::kLiveFolder, sizeof soft::host::kLiveFolder);
+  return read_whole(mark, text, sizeof text) > 0;
+}
+
 __attribute__((constructor(101))) static void load_early() {
   (void)map();
 }

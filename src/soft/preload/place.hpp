@@ -30,4 +30,7 @@ using soft::host::Placed;
 // Is this placed path a device node? Its number, as st_rdev has it.
 [[nodiscard]] bool is_node(const Place& place, std::uint64_t* number);
 
+// A file that a family answers for although it is none of /dev?
+[[nodiscard]] bool is_live(const Place& place);
+
 }  // namespace strait::preload

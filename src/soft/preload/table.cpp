@@ -156,6 +156,18 @@ std::uint64_t Loan::number() const {
   return handle_->number;
 }
 
+Handle* keep(const Loan& loan) {
+  return take(loan.handle_) ? loan.handle_ : nullptr;
+}
+
+void release(Handle* handle) {
+  give(handle);
+}
+
+strait_host_file* own_file(Handle* handle) {
+  return handle->generation == generation.load(std::memory_order_relaxed) ? handle->file : nullptr;
+}
+
 bool remember(int fd, strait_host_file* file, std::uint64_t number) {
   Entry* entry = entry_of(fd, true);
   Handle* handle = entry == nullptr ? nullptr : new_handle();

@@ -30,8 +30,15 @@ class Loan {
   [[nodiscard]] std::uint64_t number() const;
 
  private:
+  friend Handle* keep(const Loan& loan);
   Handle* handle_;
 };
+
+// For what outlives the call: the file stays until release().
+[[nodiscard]] Handle* keep(const Loan& loan);
+void release(Handle* handle);
+// Null in a process that inherited it by fork.
+[[nodiscard]] strait_host_file* own_file(Handle* handle);
 
 // A new device descriptor. False: no room (then nothing is kept).
 [[nodiscard]] bool remember(int fd, strait_host_file* file, std::uint64_t number);

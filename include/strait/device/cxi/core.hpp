@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one thread does on a CXI queue: rings, counts and waits. lane.hpp makes calls of groups of it; the functions
+// here are rank 0's alone, arguments were checked before, and whoever posts rings.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "strait/device/cxi/command.hpp"
+#include "strait/device/cxi/outcome.hpp"
+#include "strait/device/cxi/own_ring.hpp"
+#include "strait/device/cxi/queue.hpp"
+#include "strait/device/cxi/shared_ring.hpp"
+
+namespace strait::device::cxi {
+
+// 64-bit addition. A function, since nvcc takes no reference to a constant of the host.
+STRAIT_HD_INLINE constexpr AtomicKind add_words() {
+  return {wire::cxi::AtomicOp::sum, wire::cxi::AtomicType::uint64};
+}
+// Only failures make events: whoever wants to know of success has a counter.
+inline constexpr std::uint32_t kQuiet = wire::cxi::kEventSendDisable | wire::cxi::kEventSuccessDisable;
+
+template <Sharing S>
+class Core {
+ public:
+  static constexpr bool kShared = S != Sharing::one_thread;
+  using Transmit = std::conditional_t<kShared, SharedCommands<S, RingKind::transmit>, OwnCommands<RingKind::transmit>>;
+  using Triggered =
+      std::conditional_t<kShared, SharedCommands<S, RingKind::triggered>, OwnCommands<RingKind::triggered>>;
+
+  STRAIT_HD_INLINE void open(QueueState& state) {
+    state_ = &state;
+    transmit_.open(state.transmit);
+    triggered_.open(state.triggered);
+    eq_ = state.event_queue;
+    initiator_ = state.initiator;
+    if constexpr (!kShared) signalled_ = state.signalled;
+    use_counter(0);
+  }
+  STRAIT_HD_INLINE void give_back() {
+    if constexpr (!kShared) {
+      settle();
+      transmit_.give_back();
+      triggered_.give_back();
+      state_->signalled = signalled_;
+    }
+  }
+
+  // Tries until `once` succeeds or the time is up. ok, full, or failed if the device has given up a ring.
+  template <class Try>
+  STRAIT_HD_INLINE Posted within(std::uint64_t room_ns, Try&& once) {
+    if (once()) return Posted::ok;
+    if (room_ns != 0 && wait_bounded({Deadline::after_ns(room_ns), state_->abort},
+                                     [&] { return once() ? Turn::finished : Turn::idle; }) == Waited::ok)
+      return Posted::ok;
+    return stopped() == wire::cxi::ReturnCode::ok ? Posted::full : Posted::failed;
+  }
+
+  // ---- Commands. False: no room, and nothing has changed. Where threads share, an operation is counted before the
+  // device can see it: otherwise another thread might take its success for that of one it waits for.
+
+  STRAIT_HD_INLINE Telling telling(std::uint32_t when, const How& how) {
+    use_counter(how.counter);
+    return how.silent ? Telling{kQuiet, 0, eq_, initiator_} : Telling{kQuiet | when, number_, eq_, initiator_};
+  }
+
+  template <std::size_t Words>
+  STRAIT_HD_INLINE bool transmit(const std::uint64_t (&words)[Words], const How& how) {
+    return emit<(Words + 7) / 8>(transmit_, [&](std::uint8_t* at) {
+      store_command(at, words);
+      add_posted(how, 1);
+    });
+  }
+  // An immediate command of 32 bytes under `state`.
+  STRAIT_HD_INLINE bool immediate(const wire::cxi::CStateCmd& state, const std::uint64_t (&words)[4], const How& how) {
+    if constexpr (kShared) {
+      // Another thread's state may lie between ours and our command, unless they are one claim.
+      return emit<1>(transmit_, [&](std::uint8_t* at) {
+        store_command(at, state.words);
+        store_command(at + wire::cxi::kSlotBytes, words);
+        add_posted(how, 1);
+      });
+    } else {
+      if (!set_state(state)) return false;
+      std::uint8_t* const at = transmit_.template claim<1>();
+      if (at == nullptr) return false;
+      store_command(at, words);
+      add_posted(how, 1);
+      return true;
+    }
+  }
+  // One of 64 bytes.
+  STRAIT_HD_INLINE bool immediate(const wire::cxi::CStateCmd& state, const std::uint64_t (&words)[8], const How& how) {
+    if constexpr (kShared) {
+      typename Transmit::Claim claim;
+      if (!transmit_.claim(2, 1, claim)) return false;
+      std::uint8_t* const first = transmit_.at_block(claim.block);
+      store_command(first, state.words);
+      fill_slot(first + wire::cxi::kSlotBytes);
+      store_command(transmit_.at_block(transmit_.block_after(claim.block, 1)), words);
+      add_posted(how, 1);
+      transmit_.commit(claim);
+      return true;
+    } else {
+      if (!set_state(state)) return false;
+      std::uint8_t* const to = transmit_.template claim<2>();
+      if (to == nullptr) return false;
+      store_command(to, words);
+      add_posted(how, 1);
+      return true;
+    }
+  }
+  // A counter command, shown at once.
+  STRAIT_HD_INLINE bool ask(const wire::cxi::CtCmd& command) {
+    if (!emit<1>(triggered_, [&](std::uint8_t* at) { store_ct(at, command); })) return false;
+    triggered_.ring();
+    return true;
+  }
+  STRAIT_HD_INLINE void ring() {
+    transmit_.ring();
+    triggered_.ring();
+  }
+  STRAIT_HD_INLINE void ring_transmit() { transmit_.ring(); }
+  STRAIT_HD_INLINE bool drained() { return transmit_.drained() && triggered_.drained(); }
+
+  // ---- Many blocks at once: a place that members fill
+
+  struct Spot {
+    typename SharedCommands<S, RingKind::transmit>::Claim claim;
+    Posted posted;
+  };
+  STRAIT_HD_INLINE Spot claim_blocks(std::uint32_t blocks, std::uint64_t room_ns) {
+    Spot spot{};
+    spot.posted = within(room_ns, [&] { return try_blocks(blocks, spot); });
+    return spot;
+  }
+  STRAIT_HD_INLINE void commit(const Spot& spot) {
+    if constexpr (kShared) transmit_.commit(spot.claim);
+  }
+  STRAIT_HD_INLINE std::uint8_t* block_at(const Spot& spot, std::uint32_t rank) const {
+    return transmit_.at_block(transmit_.block_after(spot.claim.block, rank));
+  }
+
+  // ---- Signalled puts
+
+  // True: it is decided, `out` says how. False: no room, and nothing has changed.
+  STRAIT_HD_INLINE bool signalled_put(std::uint64_t local, std::uint32_t lac, const Destination& to,
+                                      std::uint32_t bytes, const Destination& word, std::uint64_t value, const How& how,
+                                      Pending& out) {
+    std::uint64_t ticket = kShared ? load_relaxed<kScope<S>>(&state_->signalled) : signalled_;
+    if (!place_free(ticket, out)) return !out.ok();
+    if constexpr (kShared) {
+      // Counter commands first: a claim that cannot be used has to be filled, and there may be none for the put.
+      typename Triggered::Claim triggered;
+      typename Transmit::Claim transmit;
+      if (!triggered_.claim(3, 2, triggered)) return false;
+      const bool have_transmit = transmit_.claim(1, 1, transmit);
+      bool have = false;
+      for (std::uint32_t i = 0; have_transmit && !have && i < kReserveAttempts; ++i) {
+        have = compare_exchange<kScope<S>>(&state_->signalled, ticket, ticket + 1);
+        if (!have && !place_free(ticket, out)) break;
+      }
+      if (have) {
+        write_put(transmit_.at_block(transmit.block), ticket, local, lac, to, bytes, how);
+        write_signal(triggered_.at_block(triggered.block),
+                     triggered_.at_block(triggered_.block_after(triggered.block, 2)), ticket, word, value, how, out);
+      } else {
+        for (std::uint32_t i = 0; i < 3; ++i)
+          fill_block(triggered_.at_block(triggered_.block_after(triggered.block, i)), RingKind::triggered);
+        if (have_transmit) fill_block(transmit_.at_block(transmit.block), RingKind::transmit);
+      }
+      triggered_.commit(triggered);
+      if (have_transmit) transmit_.commit(transmit);
+      if (!have) ring();
+      return have || !out.ok();
+    } else {
+      if (!triggered_.has_room(kSlotsOfSignal) || !transmit_.has_room(4)) return false;
+      write_put(transmit_.template claim<2>(), ticket, local, lac, to, bytes, how);
+      std::uint8_t* const dma = triggered_.template claim<4>();
+      write_signal(dma, triggered_.template claim<2>(), ticket, word, value, how, out);
+      signalled_ = ticket + 1;
+      return true;
+    }
+  }
+  // ---- Waiting
+
+  STRAIT_HD_INLINE static void note(Outcome& out, const wire::cxi::CtWriteback& now) {
+    out.success = now.success();
+    out.failures = now.failure();
+  }
+  // The event may come a little behind the count: it is given a millisecond.
+  STRAIT_HD_INLINE void fail(Outcome& out, Deadline deadline) const {
+    Cause told = cause();
+    if (told.code == wire::cxi::ReturnCode::ok && state_->events != nullptr) {
+      const Deadline patience = Deadline::after_ns(1'000'000);
+      (void)wait_bounded({patience.at_ns < deadline.at_ns ? patience : deadline, state_->abort}, [&] {
+        told = cause();
+        return told.code != wire::cxi::ReturnCode::ok ? Turn::finished : Turn::idle;
+      });
+    }
+    out.waited = Waited::error;
+    out.code = told.code;
+    out.tag = told.user_ptr;
+  }
+  // What failed first, as far as the event queue or a ring's status tells.
+  STRAIT_HD_INLINE Cause cause() const {
+    const Cause told = first_cause(state_->events, state_->event_bytes);
+    return told.code != wire::cxi::ReturnCode::ok ? told : Cause{stopped(), 0};
+  }
+  // Of a ring that the device has given up: it takes no more commands.
+  STRAIT_HD_INLINE wire::cxi::ReturnCode stopped() const {
+    const wire::cxi::ReturnCode a = transmit_.status().return_code();
+    if (a != wire::cxi::ReturnCode::ok && a != wire::cxi::ReturnCode::no_event) return a;
+    const wire::cxi::ReturnCode b = triggered_.status().return_code();
+    return b != wire::cxi::ReturnCode::no_event ? b : wire::cxi::ReturnCode::ok;
+  }
+  STRAIT_HD_INLINE Outcome wait_alone(std::uint32_t counter, std::uint64_t goal, Deadline deadline) {
+    CounterState& c = state_->counter[counter];
+    goal &= wire::cxi::kCtSuccessMask;
+    Outcome out{};
+    wire::cxi::CtWriteback now{};
+    bool failed = false;
+    bool asked = false;
+    out.waited = wait_bounded({deadline, state_->abort}, [&] {
+      now = look_at(c.counter);
+      if (reached(now.success(), goal)) return Turn::finished;
+      failed = now.failure() != 0;
+      if (failed) return Turn::finished;
+      if (!ask_beyond_wrap(c.counter, now, goal, asked) && !asked) asked = arm(c, goal);
+      return Turn::idle;
+    });
+    order_cqe_reads();
+    note(out, now);
+    if (failed) fail(out, deadline);
+    return out;
+  }
+  // Everything that was told to count on it so far. A counter does not say which operations have ended, so others'
+  // later ones might stand in for ours: it is over only when as many have ended as were counted. An operation is
+  // counted before the device sees it, so those that have ended are never more. Threads that go on posting to a counter
+  // keep each other waiting: who does not want that has one of its own.
+  STRAIT_HD_INLINE Outcome wait_all(std::uint32_t counter, Deadline deadline) {
+    if constexpr (!kShared) return wait_alone(counter, posted_on(counter), deadline);
+    Outcome out{};
+    const Waited waited = wait_bounded({deadline, state_->abort}, [&] {
+      const std::uint64_t goal = posted_on(counter);
+      out = wait_alone(counter, goal, deadline);
+      return out.waited != Waited::ok || posted_on(counter) == goal ? Turn::finished : Turn::busy;
+    });
+    if (waited != Waited::ok) out.waited = waited;
+    return out;
+  }
+  // The event was armed when the put was posted.
+  STRAIT_HD_INLINE Outcome wait_place(const Pending& pending, Deadline deadline) {
+    const Counter& c = state_->places[pending.counter].counter;
+    Outcome out{};
+    wire::cxi::CtWriteback now{};
+    bool failed = false;
+    bool asked = true;
+    out.waited = wait_bounded({deadline, state_->abort}, [&] {
+      now = look_at(c);
+      if (reached(now.success(), pending.goal)) return Turn::finished;
+      failed = now.failure() != 0;
+      if (failed) return Turn::finished;
+      (void)ask_beyond_wrap(c, now, pending.goal, asked);
+      return Turn::idle;
+    });
+    order_cqe_reads();
+    note(out, now);
+    if (failed) fail(out, deadline);
+    return out;
+  }
+
+  // ---- How many count on what
+
+  STRAIT_HD_INLINE void add_posted(const How& how, std::uint32_t n) {
+    if (how.silent) return;
+    if constexpr (kShared)
+      add_relaxed<kScope<S>>(&state_->counter[how.counter].posted, n);
+    else
+      since_ += n;  // telling() was called for it
+  }
+  STRAIT_HD_INLINE std::uint64_t posted_on(std::uint32_t counter) {
+    settle();
+    return load_relaxed<kScope<S>>(&state_->counter[counter].posted);
+  }
+  STRAIT_HD_INLINE void forget_posted(std::uint32_t counter) {
+    settle();
+    store_relaxed<kScope<S>>(&state_->counter[counter].posted, 0);
+    store_relaxed<kScope<S>>(&state_->counter[counter].armed, 0);
+  }
+
+ private:
+  // One owner: the device keeps the state until it meets another, so an equal one is not sent again. False: no room.
+  STRAIT_HD_INLINE bool set_state(const wire::cxi::CStateCmd& state) {
+    if (state.words[0] == c_state_[0] && state.words[1] == c_state_[1] && state.words[2] == c_state_[2] &&
+        state.words[3] == c_state_[3])
+      return true;
+    std::uint8_t* const at = transmit_.template claim<1>();
+    if (at == nullptr) return false;
+    store_command(at, state.words);
+    for (unsigned i = 0; i < 4; ++i) c_state_[i] = state.words[i];
+    return true;
+  }
+
+  // A command of `Blocks` blocks, aligned to its size: it never lies on both sides of a wrap.
+  template <std::uint32_t Blocks, class Ring, class Write>
+  STRAIT_HD_INLINE static bool emit(Ring& ring, Write&& write) {
+    if constexpr (kShared) {
+      typename Ring::Claim claim;
+      if (!ring.claim(Blocks, Blocks, claim)) return false;
+      write(ring.at(claim.block));
+      ring.commit(claim);
+    } else {
+      std::uint8_t* const at = ring.template claim<Blocks * 2>();
+      if (at == nullptr) return false;
+      write(at);
+    }
+    return true;
+  }
+
+  STRAIT_HD_INLINE bool try_blocks(std::uint32_t blocks, Spot& spot) {
+    if constexpr (kShared)
+      return transmit_.claim(blocks, 1, spot.claim);
+    else
+      return transmit_.claim_blocks(blocks, spot.claim.block);
+  }
+  static constexpr std::uint32_t kSlotsOfSignal = 2 + 4 + 2;  // a gap, the atomic, the event
+
+  STRAIT_HD_INLINE const SignalPlace& place_of(std::uint64_t ticket) const {
+    return state_->places[ticket & ((std::uint64_t{1} << state_->log_places) - 1)];
+  }
+  // What the place's counter shows before this put: each use has counted 2.
+  STRAIT_HD_INLINE std::uint64_t before(std::uint64_t ticket) const {
+    return (ticket >> state_->log_places) * 2 & wire::cxi::kCtSuccessMask;
+  }
+  STRAIT_HD_INLINE bool place_free(std::uint64_t ticket, Pending& out) {
+    const Counter& c = place_of(ticket).counter;
+    const wire::cxi::CtWriteback now = look_at(c);
+    if (now.failure() != 0) {
+      out.posted = Posted::failed;
+      return false;
+    }
+    if (reached(now.success(), before(ticket))) return true;
+    bool asked = true;
+    ask_beyond_wrap(c, now, before(ticket), asked);
+    return false;
+  }
+  // A device compares as numbers. A goal beyond the wrap is smaller than what is there, and an event armed for it comes
+  // at once: there the counter is asked for its value, again and again, until it has wrapped too. Is it so?
+  STRAIT_HD_INLINE bool ask_beyond_wrap(const Counter& c, const wire::cxi::CtWriteback& now, std::uint64_t goal,
+                                        bool& asked) {
+    if (goal >= now.success()) return false;
+    if (!asked || now.written()) {
+      forget_written(c);
+      asked = ask(ct_get(c.number));
+    }
+    return true;
+  }
+  STRAIT_HD_INLINE void write_put(std::uint8_t* at, std::uint64_t ticket, std::uint64_t local, std::uint32_t lac,
+                                  const Destination& to, std::uint32_t bytes, const How& how) {
+    const Telling tell{kQuiet | wire::cxi::kEventCtAck, place_of(ticket).counter.number, eq_, initiator_};
+    store_command(at, full_dma(wire::cxi::DmaOp::put, to, local, lac, bytes, tell, how.match_bits, how.tag).words);
+  }
+  STRAIT_HD_INLINE void write_signal(std::uint8_t* dma_at, std::uint8_t* event_at, std::uint64_t ticket,
+                                     const Destination& word, std::uint64_t value, const How& how, Pending& out) {
+    const SignalPlace& place = place_of(ticket);
+    store_doorbell(place.operand, value);  // the device reads it: a store of its own
+    const std::uint32_t number = place.counter.number;
+    const Telling tell{kQuiet | wire::cxi::kEventCtAck, number, eq_, initiator_};
+    const std::uint64_t from = before(ticket);
+    store_trig_dma(dma_at, number, (from + 1) & wire::cxi::kCtSuccessMask,
+                   amo_dma(false, word, place.operand_iova, place.operand_lac, add_words(), {}, tell, 0, how.tag));
+    out.goal = (from + 2) & wire::cxi::kCtSuccessMask;
+    out.counter = static_cast<std::uint32_t>(ticket & ((std::uint64_t{1} << state_->log_places) - 1));
+    store_ct(event_at, trig_event(number, out.goal));
+  }
+  // Once for each goal: every armed event takes one of the device's 2048 places until it comes.
+  STRAIT_HD_INLINE bool arm(CounterState& c, std::uint64_t goal) {
+    if (load_relaxed<kScope<S>>(&c.armed) == goal + 1) return true;
+    if (!ask(trig_event(c.counter.number, goal))) return false;
+    store_relaxed<kScope<S>>(&c.armed, goal + 1);
+    return true;
+  }
+  // One owner: the count of the counter in use is kept in a register.
+  STRAIT_HD_INLINE void use_counter(std::uint32_t counter) {
+    if (counter == counter_) return;
+    settle();
+    counter_ = counter;
+    number_ = state_->counter[counter].counter.number;
+  }
+  STRAIT_HD_INLINE void settle() {
+    if constexpr (!kShared) {
+      if (since_ != 0) state_->counter[counter_].posted += since_;
+      since_ = 0;
+    }
+  }
+  QueueState* state_ = nullptr;
+  Transmit transmit_;
+  Triggered triggered_;
+  std::uint64_t c_state_[4] = {0, 0, 0, 0};
+  std::uint64_t signalled_ = 0;
+  std::uint32_t counter_ = ~std::uint32_t{0};
+  std::uint32_t number_ = 0;
+  std::uint32_t since_ = 0;
+  std::uint32_t eq_ = 0;
+  std::uint32_t initiator_ = 0;
+};
+
+}  // namespace strait::device::cxi
