@@ -2,13 +2,13 @@
 #include "rail/cxi/rail.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 
 #include "base/plugin_answer.hpp"
 
+#include "rail/proxy/check.hpp"
+
 namespace strait::rail::cxi {
-namespace m = wire::mlx5;
 
 namespace {
 
@@ -16,25 +16,6 @@ constexpr std::uint32_t kMostInlineBytes = 512;
 constexpr std::uint64_t kPassesPerSweep = 32;  // how often a pass for one queue looks at the others too
 constexpr int kEventsPerPass = 256;
 constexpr std::uint32_t kSerialMask = (1u << 24) - 1;
-
-bool lies_on(const void* at, std::uintptr_t to) {
-  return at != nullptr && reinterpret_cast<std::uintptr_t>(at) % to == 0;
-}
-
-Status check_queue(const strait_nic_qp_request& request) {
-  if (!std::has_single_bit(request.sq_blocks) || request.sq_blocks > m::kMaxBlocks)
-    return fail(Code::invalid, "a send queue of {} blocks: it takes a power of two up to {}", request.sq_blocks,
-                m::kMaxBlocks);
-  if (!lies_on(request.sq, 64) || !lies_on(request.record, 8))
-    return fail(Code::invalid, "a queue pair needs a send ring aligned to 64 bytes and a record aligned to 8");
-  if (request.rq_entries == 0) return {};
-  if (!std::has_single_bit(request.rq_entries) || request.rq_entries > m::kMaxBlocks)
-    return fail(Code::invalid, "a receive queue of {} entries: it takes a power of two up to {}", request.rq_entries,
-                m::kMaxBlocks);
-  if (request.rq_stride_log2 < 4 || request.rq_stride_log2 > 10 || !lies_on(request.rq, 16))
-    return fail(Code::invalid, "a receive queue needs entries of 2^4 to 2^10 bytes and a ring aligned to 16");
-  return {};
-}
 
 bool read_number(std::string_view text, std::uint32_t most, std::uint32_t& out) {
   const char* const end = text.data() + text.size();
@@ -171,12 +152,7 @@ Result<std::uint32_t> CxiRail::registered_by(std::uint32_t lkey) {
 }
 
 Result<std::uint32_t> CxiRail::create_cq(const strait_nic_cq_request& request) {
-  if (!std::has_single_bit(request.entries) || request.entries > 1u << 22)
-    return fail(Code::invalid, "a completion queue of {} entries: it takes a power of two up to 2^22", request.entries);
-  if (request.cqe_bytes != 64 && request.cqe_bytes != 128)
-    return fail(Code::invalid, "completion entries of {} bytes: they have 64 or 128", request.cqe_bytes);
-  if (!lies_on(request.ring, 64) || !lies_on(request.record, 8))
-    return fail(Code::invalid, "a completion queue needs a ring aligned to 64 bytes and a record aligned to 8");
+  STRAIT_CHECK(proxy::check(request));
   const std::lock_guard lock(mutex_);
   writers_.emplace(next_cqn_, std::make_unique<proxy::CompletionWriter>(request));
   return next_cqn_++;
@@ -192,7 +168,7 @@ Status CxiRail::destroy_cq(std::uint32_t cqn) {
 }
 
 Result<strait_nic_qp> CxiRail::create_qp(const strait_nic_qp_request& request) {
-  STRAIT_CHECK(check_queue(request));
+  STRAIT_CHECK(proxy::check(request));
   const std::lock_guard lock(mutex_);
   STRAIT_TRY(std::uint32_t * users, find_pd(request.pd));
   STRAIT_TRY(proxy::CompletionWriter * sends, find_cq(request.send_cqn));
