@@ -47,7 +47,13 @@ bool CompletionWriter::write(const Entry& entry) {
   std::memcpy(words, &cqe, sizeof cqe);
   auto* const to = reinterpret_cast<std::uint32_t*>(at);
   for (std::size_t i = 0; i + 1 < kWords; ++i) __atomic_store_n(to + i, words[i], __ATOMIC_RELAXED);
+#if defined(__SANITIZE_THREAD__)
+  // ThreadSanitizer pairs a load only with a store to the same address, and most readers look at the byte.
+  __atomic_store_n(reinterpret_cast<std::uint16_t*>(to + kWords - 1), cqe.wqe_counter.raw(), __ATOMIC_RELAXED);
+  __atomic_store_n(reinterpret_cast<std::uint8_t*>(at) + sizeof cqe - 1, cqe.op_own, __ATOMIC_RELEASE);
+#else
   __atomic_store_n(to + kWords - 1, words[kWords - 1], __ATOMIC_RELEASE);
+#endif
   ++written_;
   return true;
 }
