@@ -170,6 +170,49 @@ TEST(CxiLane, WaitsAcrossTheWrapOfACounter) {
   EXPECT_EQ(lane.wait_counter(0, 6, Deadline::after_ns(1'000'000)).waited, Waited::timeout);
 }
 
+// Asked for until it has wrapped, a counter may then be below the goal still: from there an event is armed for it.
+TEST(CxiLane, WaitsForAGoalFarBeyondTheWrap) {
+  CxiRig rig({.first_success = (std::uint64_t{1} << 48) - 3});
+  ki::Lane<kOne> lane(rig.queue());
+  ki::inc_success(rig.counters[0].counter, 4);
+  std::atomic<bool> over{false};
+  std::thread rest([&] {
+    while (rig.device->armed() == 0 && !over) std::this_thread::yield();
+    ki::inc_success(rig.counters[0].counter, 3);
+  });
+  EXPECT_EQ(lane.wait_counter(0, 4, soon()).success, 4u);
+  over = true;
+  rest.join();
+}
+
+TEST(CxiLane, AnEventArmedAheadIsTheOnlyOne) {
+  // The last three are beyond the wrap: there nothing is armed ahead.
+  constexpr std::uint64_t start = (std::uint64_t{1} << 48) - 10;
+  CxiRig rig({.first_success = start});
+  ki::Lane<kOne> lane(rig.queue());
+  for (unsigned i = 1; i < 10; ++i) {
+    ASSERT_TRUE(lane.put(rig.from(), 0, rig.to(), 0, 8, {.arm = true}).ok());
+    ASSERT_EQ(lane.flush(soon()).waited, Waited::ok) << i;
+    ASSERT_EQ(lane.drain(soon()).waited, Waited::ok);
+    EXPECT_EQ(rig.triggered_ring.commands, i);
+    EXPECT_EQ(rig.device->armed(), 0u);
+  }
+  for (unsigned i = 0; i < 3; ++i) {
+    ASSERT_TRUE(lane.put(rig.from(), 0, rig.to(), 0, 8, {.arm = true}).ok());
+    ASSERT_EQ(lane.flush(soon()).waited, Waited::ok);
+  }
+  EXPECT_EQ(rig.device->complaint(), "");
+}
+TEST(CxiLane, AnEventArmedAheadWhereThreadsShare) {
+  CxiRig rig({.sharing = kMany});
+  ki::Lane<kMany> lane(rig.queue());
+  for (unsigned i = 1; i <= 100; ++i) {
+    ASSERT_TRUE(lane.put_value(i, rig.to(), 0, {.arm = true}).ok());
+    ASSERT_EQ(lane.flush(soon()).success, i);
+  }
+  EXPECT_EQ(rig.device->complaint(), "");
+}
+
 TEST(CxiLane, CountersAreReadRaisedAndReset) {
   CxiRig rig;
   ki::Lane<kOne> lane(rig.queue());

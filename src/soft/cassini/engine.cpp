@@ -91,6 +91,8 @@ void look_at_pointer(Card& card, Cq& cq) {
     return;
   }
   cq.seen_write_slot = pointer;
+  // Its commands come from another CPU; they may be on their way while other pointers are looked at.
+  if (cq.ring.direct != nullptr) __builtin_prefetch(cq.ring.direct + std::uint64_t{cq.read_slot} * wire::kBlockBytes);
 }
 
 ReturnCode change_profile(Cq& cq, const std::uint64_t* words, std::uint32_t block) {

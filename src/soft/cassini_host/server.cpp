@@ -15,8 +15,8 @@ namespace strait::soft::cassini {
 namespace {
 
 constexpr std::size_t kMostSessions = 4096;
-// Passes between two looks at the sockets while there is work in the rings, or was a moment ago: a look is a system
-// call, and as long as a put with everything that comes of it.
+// Passes between two looks at the sockets and the clock while there is work in the rings, or was a moment ago: a look
+// is a system call, and as long as a put with everything that comes of it.
 constexpr std::uint32_t kPassesPerLook = 64;
 // Without a device that is open there are no rings: only sockets speak.
 constexpr std::int64_t kNoRingsNs = 1'000'000'000;
@@ -95,12 +95,16 @@ bool Server::look_at_sockets() {
 
 void Server::run() {
   Pace pace;
-  std::uint32_t passes = 0;
   Pace::Rest rest = Pace::Rest::sleep;
   std::int64_t alone_since = sys::now_ns();
   while (!stop_.load(std::memory_order_acquire)) {
-    bool worked = fabric_.drive() != 0;
-    if (rest != Pace::Rest::spin || ++passes % kPassesPerLook == 0) worked = look_at_sockets() || worked;
+    bool worked = false;
+    for (std::uint32_t passes = rest == Pace::Rest::spin ? kPassesPerLook : 1; passes != 0; --passes) {
+      const bool did = fabric_.drive() != 0;
+      worked = worked || did;
+      if (!did && rest == Pace::Rest::spin) sys::pause_turn(0);
+    }
+    worked = look_at_sockets() || worked;
     const std::int64_t now = sys::now_ns();
     if (sessions_.empty()) {
       const std::int64_t left = alone_since + settings_.linger_ns - now;
@@ -115,9 +119,7 @@ void Server::run() {
     }
     rest = pace.after(worked, now);
     switch (rest) {
-      case Pace::Rest::spin:
-        if (!worked) sys::pause_turn(0);
-        break;
+      case Pace::Rest::spin: break;
       case Pace::Rest::yield: std::this_thread::yield(); break;
       case Pace::Rest::sleep: (void)events_.wait_ns(pace.sleep_ns()); break;
     }

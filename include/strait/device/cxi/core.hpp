@@ -121,7 +121,11 @@ class Core {
     transmit_.ring();
     triggered_.ring();
   }
-  STRAIT_HD_INLINE void ring_transmit() { transmit_.ring(); }
+  // What was posted, with the event of a wait for it ahead of it if that is asked for.
+  STRAIT_HD_INLINE void show(const How& how) {
+    if (how.arm && !how.silent) arm_ahead(how.counter);
+    if (!how.ring_later) transmit_.ring();
+  }
   STRAIT_HD_INLINE bool drained() { return transmit_.drained() && triggered_.drained(); }
 
   // ---- Many blocks at once: a place that members fill
@@ -222,12 +226,13 @@ class Core {
     wire::cxi::CtWriteback now{};
     bool failed = false;
     bool asked = false;
+    bool armed = false;
     out.waited = wait_bounded({deadline, state_->abort}, [&] {
       now = look_at(c.counter);
       if (reached(now.success(), goal)) return Turn::finished;
       failed = now.failure() != 0;
       if (failed) return Turn::finished;
-      if (!ask_beyond_wrap(c.counter, now, goal, asked) && !asked) asked = arm(c, goal);
+      if (!ask_beyond_wrap(c.counter, now, goal, asked) && !armed) armed = arm(c, goal);
       return Turn::idle;
     });
     order_cqe_reads();
@@ -381,6 +386,12 @@ class Core {
     if (!ask(trig_event(c.counter.number, goal))) return false;
     store_relaxed<kScope<S>>(&c.armed, goal + 1);
     return true;
+  }
+  // For everything posted so far. Only where no wrap lies between: beyond one the event would come at once.
+  STRAIT_HD_INLINE void arm_ahead(std::uint32_t counter) {
+    CounterState& c = state_->counter[counter];
+    const std::uint64_t goal = posted_on(counter) & wire::cxi::kCtSuccessMask;
+    if (goal >= look_at(c.counter).success()) (void)arm(c, goal);  // no room: the wait arms
   }
   // One owner: the count of the counter in use is kept in a register.
   STRAIT_HD_INLINE void use_counter(std::uint32_t counter) {

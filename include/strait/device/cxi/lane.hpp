@@ -159,7 +159,7 @@ class Lane {
     if (group_.rank() == 0) {
       core_.add_posted(how, all);
       core_.commit(spot);
-      if (!how.ring_later) core_.ring_transmit();
+      core_.show(how);
     }
     return mine;
   }
@@ -368,7 +368,7 @@ class Lane {
     group_.sync();
     if (group_.rank() == 0) {
       out.posted = core_.within(how.room_ns, once);
-      if (out.ok() && !how.ring_later) core_.ring_transmit();
+      if (out.ok()) core_.show(how);
     }
     return group_.share(out);
   }
