@@ -93,8 +93,13 @@ class CxiTransport {
 
   void post(Place from, Place to) {
     for (;;) {
-      const ki::Pending put = lane_->put(local_, source_at(from.region) + from.offset, remote_,
-                                         target_at(to.region) + to.offset, workload_.size_bytes);
+      const std::uint64_t there = target_at(to.region) + to.offset;
+      // The shortest travel in the command itself, as the peer's do.
+      const ki::Pending put =
+          workload_.size_bytes == 8
+              ? lane_->put_value(*reinterpret_cast<const std::uint64_t*>(source(from.region) + from.offset), remote_,
+                                 there, how_)
+              : lane_->put(local_, source_at(from.region) + from.offset, remote_, there, workload_.size_bytes, how_);
       if (put.ok()) break;
       if (put.posted != ki::Posted::full) give_up("the device refuses a put");
       reap_down_to(under_way() / 2);
@@ -191,6 +196,7 @@ class CxiTransport {
   }
 
   const Workload& workload_;
+  const ki::How how_{.arm = workload_.test == Test::latency};  // each is waited for at once
   const int side_;
   const bool lazy_;
   bool shared_ = true;
