@@ -5,7 +5,6 @@
 #include <charconv>
 
 #include "base/plugin_answer.hpp"
-
 #include "rail/proxy/check.hpp"
 
 namespace strait::rail::cxi {
@@ -102,12 +101,6 @@ Result<QueuePair*> CxiRail::find_qp(std::uint32_t qpn) {
   return found->second.get();
 }
 
-Result<proxy::CompletionWriter*> CxiRail::find_cq(std::uint32_t cqn) {
-  const auto found = writers_.find(cqn);
-  if (found == writers_.end()) return fail(Code::invalid, "no completion queue has the number {}", cqn);
-  return found->second.get();
-}
-
 Result<std::uint32_t> CxiRail::alloc_pd() {
   const std::lock_guard lock(mutex_);
   domains_.emplace(next_pd_, 0);
@@ -152,27 +145,21 @@ Result<std::uint32_t> CxiRail::registered_by(std::uint32_t lkey) {
 }
 
 Result<std::uint32_t> CxiRail::create_cq(const strait_nic_cq_request& request) {
-  STRAIT_CHECK(proxy::check(request));
   const std::lock_guard lock(mutex_);
-  writers_.emplace(next_cqn_, std::make_unique<proxy::CompletionWriter>(request));
-  return next_cqn_++;
+  return completions_.add(request);
 }
 
 Status CxiRail::destroy_cq(std::uint32_t cqn) {
   const std::lock_guard lock(mutex_);
-  STRAIT_TRY(const proxy::CompletionWriter* writer, find_cq(cqn));
-  if (writer->users != 0)
-    return fail(Code::again, "{} queue pairs still complete into completion queue {}", writer->users, cqn);
-  writers_.erase(cqn);
-  return {};
+  return completions_.remove(cqn);
 }
 
 Result<strait_nic_qp> CxiRail::create_qp(const strait_nic_qp_request& request) {
   STRAIT_CHECK(proxy::check(request));
   const std::lock_guard lock(mutex_);
   STRAIT_TRY(std::uint32_t * users, find_pd(request.pd));
-  STRAIT_TRY(proxy::CompletionWriter * sends, find_cq(request.send_cqn));
-  STRAIT_TRY(proxy::CompletionWriter * receives, find_cq(request.recv_cqn));
+  STRAIT_TRY(proxy::CompletionWriter * sends, completions_.find(request.send_cqn));
+  STRAIT_TRY(proxy::CompletionWriter * receives, completions_.find(request.recv_cqn));
   // 24 bits come back in events; an answer that is too late must not meet another queue pair.
   while (next_serial_ == 0 || by_serial_.contains(next_serial_)) next_serial_ = (next_serial_ + 1) & kSerialMask;
   STRAIT_TRY(auto queue, QueuePair::make(*port_, memory_, next_serial_, request, *sends, *receives, counts_));

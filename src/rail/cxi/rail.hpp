@@ -18,7 +18,7 @@
 #include "rail/cxi/memory.hpp"
 #include "rail/cxi/port.hpp"
 #include "rail/cxi/queue.hpp"
-#include "rail/proxy/cqe.hpp"
+#include "rail/proxy/completion_queues.hpp"
 #include "strait/plugin.h"
 
 namespace strait::rail::cxi {
@@ -62,7 +62,6 @@ class CxiRail {
   explicit CxiRail(std::unique_ptr<Port> port) : port_(std::move(port)), memory_(*port_) {}
   [[nodiscard]] Result<std::uint32_t*> find_pd(std::uint32_t pd);
   [[nodiscard]] Result<QueuePair*> find_qp(std::uint32_t qpn);
-  [[nodiscard]] Result<proxy::CompletionWriter*> find_cq(std::uint32_t cqn);
   void dispatch(const Event& event);
   void note(QueuePair* queue);
   int serve_noted();
@@ -73,12 +72,11 @@ class CxiRail {
   std::atomic<bool> note_{false};
   std::uint64_t passes_ = 0;
   std::uint32_t next_pd_ = 1;
-  std::uint32_t next_cqn_ = 1;
   std::uint32_t next_serial_ = 1;
   QueueCounts counts_;
   std::map<std::uint32_t, std::uint32_t> domains_;  // how many objects belong to each
   Registrations memory_;
-  std::map<std::uint32_t, std::unique_ptr<proxy::CompletionWriter>> writers_;
+  proxy::CompletionQueues completions_;
   std::unordered_map<std::uint32_t, std::unique_ptr<QueuePair>> queues_;  // they go first
   std::unordered_map<std::uint32_t, QueuePair*> by_serial_;
   std::vector<QueuePair*> noted_;

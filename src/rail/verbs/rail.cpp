@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <charconv>
 
+#include "base/plugin_answer.hpp"
 #include "rail/proxy/check.hpp"
 #include "sys/socket.hpp"
 
@@ -42,12 +43,6 @@ Result<Config> parse(std::string_view text) {
   return config;
 }
 
-void put(const std::string& text, char* to, std::size_t capacity) {
-  const std::size_t n = std::min(text.size(), capacity - 1);
-  text.copy(to, n);
-  to[n] = '\0';
-}
-
 }  // namespace
 
 Result<std::unique_ptr<VerbsRail>> VerbsRail::open(const std::string& config) {
@@ -65,11 +60,11 @@ Result<std::unique_ptr<VerbsRail>> VerbsRail::open(const std::string& config) {
 
 strait_nic_info VerbsRail::info() const {
   strait_nic_info out{};
-  put(port_.name(), out.name, sizeof out.name);
-  put(fmt::format("RDMA device by verbs, mlx5 rings read by the CPU, {}",
-                  memory_.takes_dmabuf() ? "takes dma-bufs" : "takes no dma-bufs (EOPNOTSUPP)"),
-      out.description, sizeof out.description);
-  put(gid_text(port_.address().gid), out.address_text, sizeof out.address_text);
+  plugin::put_text(port_.name(), out.name, sizeof out.name);
+  plugin::put_text(fmt::format("RDMA device by verbs, mlx5 rings read by the CPU, {}",
+                               memory_.takes_dmabuf() ? "takes dma-bufs" : "takes no dma-bufs (EOPNOTSUPP)"),
+                   out.description, sizeof out.description);
+  plugin::put_text(gid_text(port_.address().gid), out.address_text, sizeof out.address_text);
   out.software = port_.software() ? 1 : 0;
   out.max_inline_bytes = kMostInline;
   out.imports_fds = 1;
@@ -91,12 +86,6 @@ Result<VerbsRail::Domain*> VerbsRail::find_pd(std::uint32_t pd) {
 Result<ProxyQueue*> VerbsRail::find_qp(std::uint32_t qpn) {
   const auto found = queues_.find(qpn);
   if (found == queues_.end()) return fail(Code::invalid, "no queue pair has the number {:#x}", qpn);
-  return found->second.get();
-}
-
-Result<CompletionWriter*> VerbsRail::find_cq(std::uint32_t cqn) {
-  const auto found = writers_.find(cqn);
-  if (found == writers_.end()) return fail(Code::invalid, "no completion queue has the number {}", cqn);
   return found->second.get();
 }
 
@@ -147,27 +136,21 @@ Result<std::uint32_t> VerbsRail::registered_by(std::uint32_t lkey) {
 }
 
 Result<std::uint32_t> VerbsRail::create_cq(const strait_nic_cq_request& request) {
-  STRAIT_CHECK(proxy::check(request));
   const std::lock_guard lock(mutex_);
-  writers_.emplace(next_cqn_, std::make_unique<CompletionWriter>(request));
-  return next_cqn_++;
+  return completions_.add(request);
 }
 
 Status VerbsRail::destroy_cq(std::uint32_t cqn) {
   const std::lock_guard lock(mutex_);
-  STRAIT_TRY(const CompletionWriter* writer, find_cq(cqn));
-  if (writer->users != 0)
-    return fail(Code::again, "{} queue pairs still complete into completion queue {}", writer->users, cqn);
-  writers_.erase(cqn);
-  return {};
+  return completions_.remove(cqn);
 }
 
 Result<strait_nic_qp> VerbsRail::create_qp(const strait_nic_qp_request& request) {
   STRAIT_CHECK(proxy::check(request));
   const std::lock_guard lock(mutex_);
   STRAIT_TRY(Domain * domain, find_pd(request.pd));
-  STRAIT_TRY(CompletionWriter * sends, find_cq(request.send_cqn));
-  STRAIT_TRY(CompletionWriter * receives, find_cq(request.recv_cqn));
+  STRAIT_TRY(CompletionWriter * sends, completions_.find(request.send_cqn));
+  STRAIT_TRY(CompletionWriter * receives, completions_.find(request.recv_cqn));
   STRAIT_TRY(auto queue,
              ProxyQueue::make(port_, domain->domain.get(), channel_.get(), request, *sends, *receives, counts_));
   ++domain->users;

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "rail/proxy/cqe.hpp"
+#include "rail/proxy/completion_queues.hpp"
 #include "rail/verbs/memory.hpp"
 #include "rail/verbs/port.hpp"
 #include "rail/verbs/queue.hpp"
@@ -67,7 +67,6 @@ class VerbsRail {
   explicit VerbsRail(Port port) : port_(std::move(port)) {}
   [[nodiscard]] Result<Domain*> find_pd(std::uint32_t pd);
   [[nodiscard]] Result<ProxyQueue*> find_qp(std::uint32_t qpn);
-  [[nodiscard]] Result<CompletionWriter*> find_cq(std::uint32_t cqn);
   int pass(std::uint32_t qpn_hint);
   void take_events();
 
@@ -78,11 +77,10 @@ class VerbsRail {
   std::atomic<bool> note_{false};
   std::uint64_t passes_ = 0;
   std::uint32_t next_pd_ = 1;
-  std::uint32_t next_cqn_ = 1;
   ProxyCounts counts_;
   std::map<std::uint32_t, Domain> domains_;
   Memory memory_;
-  std::map<std::uint32_t, std::unique_ptr<CompletionWriter>> writers_;
+  proxy::CompletionQueues completions_;
   std::unordered_map<std::uint32_t, std::unique_ptr<ProxyQueue>> queues_;  // they go first
 };
 
