@@ -442,6 +442,74 @@ STRAIT_API int32_t strait_cxi_share(strait_cxi_device* device, const void* addre
                                     uint64_t offset, strait_error* error);
 STRAIT_API void strait_cxi_unshare(strait_cxi_device* device, const void* address);
 
+/* ---- CXI queues: a kernel on an accelerator, or a grid of CPU threads, posts a CXI device's own commands ---------
+ *
+ * Nobody looks at rings for it, and there is no peer on the host: places of memory are plain bytes that programs send
+ * each other. May be used from any thread of the host.
+ */
+
+typedef struct strait_cxi_queue strait_cxi_queue;
+
+typedef struct strait_cxi_queue_options {
+  uint32_t struct_size;
+  uint32_t sharing;        /* STRAIT_SHARING_* */
+  uint32_t depth_blocks;   /* 64-byte blocks of each command ring; 0: 1024 */
+  uint32_t counters;       /* that operations, and what peers do here, may count on; 0: 4 */
+  uint32_t signalled_puts; /* under way at a time, a power of two; 0: 16 */
+  uint32_t vni;            /* 0: 1 */
+  uint32_t service;        /* 0: the default one */
+  uint32_t reserved;
+  const char* near_device; /* who posts: "cuda:0"; null, "" or "host": CPU threads of this process */
+} strait_cxi_queue_options;
+
+/* The device must outlive the queue. `node` has the accelerators; it may be null when CPU threads post. `options` may
+ * be null. */
+STRAIT_API int32_t strait_cxi_queue_open(strait_cxi_device* device, strait_node* node,
+                                         const strait_cxi_queue_options* options, strait_cxi_queue** out,
+                                         strait_error* error);
+/* Ends waits and takes the pages back from the accelerator, with the memory that was given to it. The caller sees to it
+ * that no kernel uses a handle any more. */
+STRAIT_API void strait_cxi_queue_close(strait_cxi_queue* queue);
+
+typedef struct strait_cxi_memory {
+  uint32_t struct_size;
+  int32_t dmabuf; /* a descriptor of the memory; below 0: memory of this process, by its address */
+  void* address;  /* with a dma-buf: what commands call its first byte */
+  uint64_t length_bytes;
+  uint64_t dmabuf_offset;
+} strait_cxi_memory;
+
+typedef struct strait_cxi_place { /* what a peer has to know */
+  uint32_t nid;
+  uint32_t pid;
+  uint32_t index; /* of the portal entry */
+  uint32_t reserved;
+  uint64_t length_bytes;
+} strait_cxi_place;
+#define STRAIT_CXI_NO_COUNTER 0xffffffffu
+
+/* Handles that are passed to kernels by value: strait::device::cxi::Queue, LocalMemory and RemoteMemory of
+ * strait/device/cxi/queue.hpp, strait::device::Signal. `handle_bytes` is sizeof it; another size is another version,
+ * and refused. */
+STRAIT_API int32_t strait_cxi_queue_handle(strait_cxi_queue* queue, void* handle, size_t handle_bytes,
+                                           strait_error* error);
+/* Memory for commands of the posters. It stays as long as the queue. */
+STRAIT_API int32_t strait_cxi_local(strait_cxi_queue* queue, const strait_cxi_memory* memory, void* handle,
+                                    size_t handle_bytes, strait_error* error);
+/* Memory that peers put into, get from and signal; what they do counts on `counter` of this queue, or on none. It stays
+ * as long as the queue. */
+STRAIT_API int32_t strait_cxi_expose(strait_cxi_queue* queue, const strait_cxi_memory* memory, uint32_t counter,
+                                     strait_cxi_place* out, strait_error* error);
+/* `signals`: 64-bit words that the peer exposed for that; may be null. */
+STRAIT_API int32_t strait_cxi_remote(strait_cxi_queue* queue, const strait_cxi_place* memory,
+                                     const strait_cxi_place* signals, void* handle, size_t handle_bytes,
+                                     strait_error* error);
+/* A 64-bit word of this process's memory that peers raise and a poster waits for. */
+STRAIT_API int32_t strait_cxi_signal(strait_cxi_queue* queue, const uint64_t* word, void* handle, size_t handle_bytes,
+                                     strait_error* error);
+/* raise 1: every wait of a poster ends as aborted, now and until raise 0. Operations go on. */
+STRAIT_API void strait_cxi_queue_abort(strait_cxi_queue* queue, uint32_t raise);
+
 #ifdef __cplusplus
 }
 #endif

@@ -18,14 +18,17 @@ HostPages& HostPages::of_process(const std::string& kind) {
   return *one;
 }
 
+HostPages::Way HostPages::way_of(Provider& provider) {
+  return {&provider,
+          [](void* self, std::uint32_t index, Range pages, std::uint32_t how) {
+            return static_cast<Provider*>(self)->reach_host(index, pages, how);
+          },
+          [](void* self, Range pages) { return static_cast<Provider*>(self)->release_host(pages); },
+          [](void* self, std::uint32_t index) { return static_cast<Provider*>(self)->devices()[index].name; }};
+}
+
 Result<HostPages::Hold> HostPages::reach(Provider& provider, std::uint32_t device, Range range, std::uint32_t flags) {
-  const Way way{&provider,
-                [](void* self, std::uint32_t index, Range pages, std::uint32_t how) {
-                  return static_cast<Provider*>(self)->reach_host(index, pages, how);
-                },
-                [](void* self, Range pages) { return static_cast<Provider*>(self)->release_host(pages); },
-                [](void* self, std::uint32_t index) { return static_cast<Provider*>(self)->devices()[index].name; }};
-  return reach(way, device, range, flags);
+  return reach(way_of(provider), device, range, flags);
 }
 
 Result<HostPages::Hold> HostPages::reach(const Way& way, std::uint32_t device, Range range, std::uint32_t flags) {

@@ -70,6 +70,7 @@ class HostPages {
   // The table of a vendor's driver in this process.
   [[nodiscard]] static HostPages& of_process(const std::string& kind);
 
+  [[nodiscard]] static Way way_of(Provider& provider);
   // `flags`: STRAIT_HOST_*. All of the range or nothing: after a failure the table is as before.
   [[nodiscard]] Result<Hold> reach(Provider& provider, std::uint32_t device, Range range, std::uint32_t flags);
   [[nodiscard]] Result<Hold> reach(const Way& way, std::uint32_t device, Range range, std::uint32_t flags);

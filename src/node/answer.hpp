@@ -2,6 +2,7 @@
 // How the C functions answer: an Error into the caller's strait_error, and no exception past the boundary.
 #pragma once
 
+#include <cstring>
 #include <new>
 
 #include "base/error.hpp"
@@ -25,6 +26,19 @@ std::int32_t guarded(strait_error* out, Body body) noexcept {
   } catch (...) {
     return answer_exception(out);
   }
+}
+
+// A handle's layout is compiled into the kernel: one of another size is of another version.
+template <class Handle>
+Status give_handle(const Handle& handle, void* out, std::size_t out_bytes) {
+  if (out_bytes != sizeof handle) {
+    return with_remedy(
+        fail(Code::invalid, "this program's handle has {} bytes, the library's {}: they are of different versions",
+             out_bytes, sizeof handle),
+        "compile the program and its kernels with the headers of the library that is loaded");
+  }
+  std::memcpy(out, &handle, sizeof handle);
+  return {};
 }
 
 }  // namespace strait::node

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: CXI devices by themselves, without a Node.
 #include <cstring>
-#include <map>
-#include <mutex>
 
 #include "base/options.hpp"
 #include "node/answer.hpp"
-#include "rail/cxi/device.hpp"
+#include "node/cxi_device.hpp"
 
 using namespace strait;
 using namespace strait::node;
-
-struct strait_cxi_device {
-  std::unique_ptr<rail::cxi::Device> device;
-  std::mutex mutex;
-  std::map<void*, rail::cxi::Pages> pages;
-};
 
 std::int32_t strait_cxi_open(const char* name, strait_cxi_device** out, strait_error* error) {
   if (out == nullptr) return answer_null(error, "out");

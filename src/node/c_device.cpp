@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: queues that kernels post to.
-#include <cstring>
-
 #include "node/answer.hpp"
 #include "node/bury.hpp"
 #include "node/core.hpp"
@@ -26,19 +24,6 @@ Status read_queue_options(const strait_device_queue_options& given, rail::Device
   shape.rq_entries = given.receives;
   shape.counters = given.counters;
   if (given.near_device != nullptr) near_device = given.near_device;
-  return {};
-}
-
-// A handle's layout is compiled into the kernel: one of another size is of another version.
-template <class Handle>
-Status give_handle(const Handle& handle, void* out, std::size_t out_bytes) {
-  if (out_bytes != sizeof handle) {
-    return with_remedy(
-        fail(Code::invalid, "this program's handle has {} bytes, the library's {}: they are of different versions",
-             out_bytes, sizeof handle),
-        "compile the program and its kernels with the headers of the library that is loaded");
-  }
-  std::memcpy(out, &handle, sizeof handle);
   return {};
 }
 

@@ -7,6 +7,7 @@
 #endif
 
 #include "flow.hpp"
+#include "strait/cxi_queue.hpp"
 #include "strait/device/lane.hpp"
 #include "strait/device_queue.hpp"
 
@@ -161,6 +162,29 @@ TEST_F(DeviceNear, ClosingTheNodeBeforeTheQueue) {
   const GpuLease lease = queue.lease().value();
   { const Node closing = std::move(pair.asker); }
   EXPECT_EQ(queue.handle().error().code, Code::gone);
+}
+
+// A queue of a CXI device: rings, launch pages, counters, their doorbells and events, each page of them.
+TEST_F(DeviceNear, ACxiQueueIsLetAtItsPages) {
+  const Held before = held_by(pair.asker);
+  alignas(4096) static std::uint64_t words[512];
+  {
+    const CxiDevice cassini = CxiDevice::open("local0").value();
+    const CxiQueue queue = CxiQueue::open(cassini, {.near = test_device(), .node = &pair.asker}).value();
+    const Held during = held_by(pair.asker);
+    EXPECT_EQ(during.live, before.live + 1) << "the state, on the device";
+    EXPECT_GE(during.registered - during.released, 6u);
+    device::cxi::QueueState state{};
+    ASSERT_TRUE(pair.asker.copy(&state, queue.handle().value().state, sizeof state));
+    EXPECT_TRUE(device::fits(state));
+    EXPECT_EQ(state.counters, 4u);
+    const auto signal = queue.signal(&words[1]);
+    ASSERT_TRUE(signal) << signal.error().explain();
+    EXPECT_EQ(held_by(pair.asker).registered, during.registered + 1);
+  }
+  const Held after = held_by(pair.asker);
+  EXPECT_EQ(after.registered, after.released);
+  EXPECT_EQ(after.live, before.live);
 }
 
 }  // namespace
