@@ -91,6 +91,11 @@ inline constexpr std::uint32_t kBarCts = 0x08000000;
 inline constexpr std::uint32_t kBarEqs = 0x10000000;
 inline constexpr std::uint32_t kBarCsrs = 0x40000000;
 inline constexpr std::uint32_t kBarCsrBytes = 0x28000000;
+// Registers, from kBarCsrs on, one of 8 bytes for each pool: triggered entries in use, and the most since it was
+// cleared.
+inline constexpr std::uint32_t kTlePools = 4;
+inline constexpr std::uint32_t kCsrTlesInUse = 0x850;
+inline constexpr std::uint32_t kCsrMostTlesInUse = 0x870;
 
 // ---- Counter write-back -------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@
 
 #include "base/counters.hpp"
 #include "soft/cassini/objects.hpp"
+#include "soft/cassini/registers.hpp"
 #include "soft/cassini/request.hpp"
 #include "soft/cassini/table.hpp"
 #include "soft/cassini/tally.hpp"
@@ -98,6 +99,7 @@ class Card {
   std::uint32_t les_in_use = 0;  // of all processing elements
   std::array<std::uint32_t, wire::kProcessingElements> les_in_pe{};
   std::uint32_t tles_in_use = 0;
+  Registers registers;
 
   // The profile of a network, if it is enabled; null: there is none.
   [[nodiscard]] Profile* profile_of(std::uint32_t vni) const;

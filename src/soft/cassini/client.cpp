@@ -31,6 +31,7 @@ std::vector<T*> all_of(const Table<T>& table, const Client* client) {
 }  // namespace
 
 Client::~Client() {
+  card_.registers.hide(registers_);
   for (std::uint32_t i = 0; i < card_.mapping_table.size(); ++i) {
     if (card_.mapping_table[i] && card_.mapping_table[i]->pte->lni->client == this) drop_mapping(i);
   }
@@ -105,8 +106,7 @@ long Client::write(Span command, CommandFiles& files) {
     case inbound_wait: return run(command, &Client::inbound_wait);
     case dev_info_get: return run(command, &Client::dev_info_get);
     case get_dev_properties: return run(command, &Client::get_dev_properties);
-    // There are no registers to map here, so who may ask gets the answer of who may not.
-    case map_csrs: return command.size() == sizeof(wire::MapCsrsCmd) ? -EPERM : -EINVAL;
+    case map_csrs: return run(command, &Client::map_csrs, true);
     // A physical link's own engines: there is no such link, but the right to ask comes first.
     case sbus_op_reset:
     case sbus_op:

@@ -67,7 +67,7 @@ class Client {
   // Before the client maps [offset, offset + bytes): 0, or -EINVAL when that is no cookie or it was used before.
   [[nodiscard]] int map(std::uint64_t offset, std::uint64_t bytes);
   void unmap(std::uint64_t offset);
-  enum class Page : std::uint8_t { none, ring, launch, event_state, doorbell };
+  enum class Page : std::uint8_t { none, ring, launch, event_state, doorbell, registers };
   [[nodiscard]] Page page(std::uint64_t offset) const;  // what is behind a cookie
 
   // The memory behind a dma-buf moves away: its descriptor is dead from now on.
@@ -145,6 +145,7 @@ class Client {
   int wait_alloc(const wire::WaitAllocCmd& c);
   int wait_free(const wire::WaitFreeCmd& c);
   int inbound_wait(const wire::InboundWaitCmd& c);
+  int map_csrs(const wire::MapCsrsCmd& c);
   int dev_info_get(const wire::DevInfoGetCmd& c);
   int get_dev_properties(const wire::GetDevPropertiesCmd& c);
   int svc_alloc(const wire::SvcAllocCmd& c);
@@ -203,6 +204,8 @@ class Client {
   std::map<std::uint32_t, CpHandle> cps_;
   std::map<std::uint32_t, Wait> waits_;
   std::map<std::uint32_t, Lni*> wait_lnis_;
+  std::uint64_t* registers_ = nullptr;  // its page of them, from map_csrs on
+  std::uint32_t registers_mapped_ = 0;
 };
 
 }  // namespace strait::soft::cassini

@@ -213,6 +213,38 @@ TEST(CassiniClient, ACookieIsGoodForOneMappingOfItsSize) {
   EXPECT_EQ(client.free<wire::CtFreeCmd>(ct.ctn), EBUSY);
 }
 
+TEST(CassiniClient, AnAdministratorMapsRegisters) {
+  Fabric fabric(1);
+  Card& card = *fabric.card(0);
+  card.registers.triggers(1, 6);
+  card.registers.triggers(1, 2);
+  TestClient client(card), other(card);
+  EXPECT_EQ(client.send(wire::MapCsrsCmd{}), EFAULT);
+  wire::MapCsrsResp mine{}, its{};
+  ASSERT_EQ(client.send(wire::MapCsrsCmd{}, mine), 0) << "what failed has left nothing";
+  ASSERT_EQ(other.send(wire::MapCsrsCmd{}, its), 0);
+  EXPECT_EQ(client.send(wire::MapCsrsCmd{}, mine), EALREADY);
+  EXPECT_EQ(client.client->page(mine.csr.offset), Client::Page::registers);
+  EXPECT_EQ(mine.csr.size, 4096u);
+  const sys::Mapping page = client.map(mine.csr), its_page = other.map(its.csr);
+  ASSERT_TRUE(page.valid() && its_page.valid());
+  const auto reg = [](const sys::Mapping& of, std::uint32_t offset) -> std::uint64_t& {
+    return *reinterpret_cast<std::uint64_t*>(of.data() + offset + std::size_t{8});
+  };
+  EXPECT_EQ(reg(page, wire::kCsrTlesInUse), 2u);
+  EXPECT_EQ(reg(page, wire::kCsrMostTlesInUse), 6u) << "from before it was mapped";
+  reg(page, wire::kCsrMostTlesInUse) = 0;
+  card.registers.triggers(1, 3);
+  card.registers.triggers(1, 1);
+  EXPECT_EQ(reg(page, wire::kCsrTlesInUse), 1u);
+  EXPECT_EQ(reg(page, wire::kCsrMostTlesInUse), 3u);
+  EXPECT_EQ(reg(its_page, wire::kCsrMostTlesInUse), 6u);
+  other.client.reset();
+  card.registers.triggers(1, 7);
+  EXPECT_EQ(reg(page, wire::kCsrMostTlesInUse), 7u);
+  EXPECT_EQ(reg(its_page, wire::kCsrMostTlesInUse), 6u) << "nobody writes there any more";
+}
+
 TEST(CassiniClient, ItsEndFreesEverything) {
   Fabric fabric(1);
   Card& card = *fabric.card(0);

@@ -97,7 +97,10 @@ void Card::fire_due() {
 void release_entry(Card& card, const Trigger& trigger) {
   --card.tles_in_use;
   --trigger.cq->unacknowledged;
-  if (Service* const service = trigger.cq->lni->service) --service->tles;
+  if (Service* const service = trigger.cq->lni->service) {
+    --service->tles;
+    if (service->tle_pool) card.registers.triggers(*service->tle_pool, service->tles);
+  }
 }
 
 void Card::cancel(Ct& ct) {

@@ -72,7 +72,10 @@ ReturnCode arm(Card& card, Cq& cq, const std::uint64_t* words, CtOp op) {
   std::copy_n(words, wide ? 16u : 8u, trigger.command.begin());
   ++card.tles_in_use;
   ++cq.unacknowledged;
-  if (Service* const service = cq.lni->service) ++service->tles;
+  if (Service* const service = cq.lni->service) {
+    ++service->tles;
+    if (service->tle_pool) card.registers.triggers(*service->tle_pool, service->tles);
+  }
   // Behind all of the same number: those fire in the order in which they came. Most come in rising order.
   auto at = watched->triggers.end();
   while (at != watched->triggers.begin() && std::prev(at)->threshold > trigger.threshold) --at;

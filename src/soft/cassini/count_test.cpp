@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <thread>
 
 #include "soft/cassini/engine_testing.hpp"
@@ -344,6 +346,30 @@ TEST(CassiniTrigger, AServiceHasAsManyEntriesAsItsLimit) {
   EXPECT_FALSE(c.ring->cq->failed);
   c.run(c.when(*c.one, 1000, CtOp::trig_inc, *c.two, 1));
   EXPECT_EQ(c.ring->status().return_code(), ReturnCode::no_space);
+}
+
+TEST(CassiniTrigger, RegistersSayHowManyWaitAndWaitedAtMost) {
+  Counting c;
+  alignas(64) std::array<std::uint64_t, 512> page{};
+  c.card->registers.show(page.data());
+  const auto in_use = [&](std::uint32_t pool) { return page[wire::kCsrTlesInUse / 8 + pool]; };
+  const auto most = [&](std::uint32_t pool) { return page[wire::kCsrMostTlesInUse / 8 + pool]; };
+  c.lni->service = c.card->services.make();
+  c.run(c.when(*c.one, 1000, CtOp::trig_inc, *c.two, 1));
+  EXPECT_TRUE(std::all_of(page.begin(), page.end(), [](std::uint64_t each) { return each == 0; })) << "of no pool";
+  c.card->cancel(*c.one->ct);
+  c.lni->service->tle_pool = 2;
+  for (std::uint64_t i = 1; i <= 3; ++i) c.run(c.when(*c.one, i, CtOp::trig_inc, *c.two, 1));
+  EXPECT_EQ(in_use(2), 3u);
+  EXPECT_EQ(most(2), 3u);
+  c.card->count(*c.one->ct, 1, 0);
+  EXPECT_EQ(in_use(2), 2u);
+  EXPECT_EQ(most(2), 3u);
+  c.card->cancel(*c.one->ct);
+  EXPECT_EQ(in_use(2), 0u);
+  EXPECT_EQ(most(2), 3u);
+  EXPECT_EQ(in_use(0) + in_use(1) + in_use(3) + most(0) + most(1) + most(3), 0u);
+  c.card->registers.hide(page.data());
 }
 
 TEST(CassiniTrigger, NumbersOf48BitsAndARoundTrip) {

@@ -159,7 +159,7 @@ int reserve(Card& card, Service& service, wire::SvcFailInfo& fail) {
     if (!service.le_pool) return -ENOSPC;
   }
   if (desc.limits[kTle].res != 0) {
-    service.tle_pool = free_pool(card, 0, kTlePools, &Service::tle_pool);
+    service.tle_pool = free_pool(card, 0, wire::kTlePools, &Service::tle_pool);
     fail.no_tle_pools = service.tle_pool ? 0 : 1;
     if (!service.tle_pool) return -ENOSPC;
   }

@@ -12,7 +12,6 @@ namespace strait::soft::cassini {
 
 struct Who;
 
-inline constexpr std::uint32_t kTlePools = 4;
 inline constexpr std::uint32_t kLePools = 16;
 
 // What the device has of each resource; list entries are those of one processing element.
