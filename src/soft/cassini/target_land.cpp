@@ -75,9 +75,15 @@ wire::ReturnCode move_bytes(const Card& card, const Pte& pte, const ListEntry& e
 
 Answer refuse(Card& card, Pte& pte, wire::PtlList list, const ListEntry& entry, const Request& request,
               wire::ReturnCode code) {
-  if (!request.restricted && !has(entry, wire::kLeEventCommDisable) && room(card, pte, 1)) {
+  // It did match, and who counts matches against accesses must find as many of both.
+  const bool matches = has(pte, wire::kPteEnEventMatch) && !has(entry, wire::kLeEventSuccessDisable);
+  if (!request.restricted && !has(entry, wire::kLeEventCommDisable) && room(card, pte, matches ? 2 : 1)) {
     const Unexpected header = header_of(request);
-    post_long(card, pte, {.type = header.type, .list = list, .buffer_id = entry.buffer_id, .code = code}, header);
+    Report report{.type = wire::EventType::match, .list = list, .buffer_id = entry.buffer_id};
+    if (matches) post_long(card, pte, report, header);
+    report.type = header.type;
+    report.code = code;
+    post_long(card, pte, report, header);
   }
   count_entry(card, pte, entry, list == wire::PtlList::overflow ? wire::kLeEventCtOverflow : wire::kLeEventCtComm, 0,
               code);

@@ -57,6 +57,20 @@ TEST_F(CassiniPortalOption, EnEventMatch) {
   EXPECT_EQ(here.next().type(), EventType::put);
 }
 
+TEST_F(CassiniPortalOption, EnEventMatchTellsOfWhatIsRefusedToo) {
+  Pte& pte = here.portal(0, wire::kPteEnEventMatch);
+  here.append(Side::buffer(pte, PtlList::priority, 4, 0, 64));
+  EXPECT_EQ(send(put("beyond", 0, 60)).code, ReturnCode::addr_out_of_range);
+  const Seen match = here.next();
+  EXPECT_EQ(match.type(), EventType::match);
+  EXPECT_EQ(match.as_long().return_code(), ReturnCode::ok);
+  EXPECT_EQ(match.as_long().buffer_id(), 4u);
+  const Seen refused = here.next();
+  EXPECT_EQ(refused.type(), EventType::put);
+  EXPECT_EQ(refused.as_long().return_code(), ReturnCode::addr_out_of_range);
+  EXPECT_FALSE(here.poll().has_value());
+}
+
 TEST_F(CassiniPortalOption, ClrRemoteOffset) {
   Pte& pte = here.portal(0, wire::kPteClrRemoteOffset);
   here.append(Side::buffer(pte, PtlList::priority, 4, 0, 64));
