@@ -20,33 +20,9 @@
 #include <thread>
 #include <vector>
 
-#include "strait/wire/cxi.hpp"
-#include "strait/wire/cxi_abi.hpp"
-
-namespace wire = strait::wire::cxi;
+#include "program.hpp"
 
 namespace {
-
-int wrong = 0;
-
-void check(bool right, const char* what) {
-  if (right) return;
-  fprintf(stderr, "client: not so: %s (errno %d)\n", what, errno);
-  ++wrong;
-}
-#define CHECK(...) check((__VA_ARGS__), #__VA_ARGS__)
-
-template <class Command>
-long send(int fd, Command& command) {
-  command.op = Command::kOp;
-  errno = 0;
-  return write(fd, &command, sizeof command);
-}
-
-template <class Command>
-bool refused(int fd, Command command, int error) {
-  return send(fd, command) == -1 && errno == error;
-}
 
 std::string text_of(const std::string& path) {
   std::string out(256, '\0');
@@ -199,6 +175,34 @@ void wait_objects(int fd, std::uint32_t lni) {
   CHECK(access(path.c_str(), R_OK) == -1 && errno == ENOENT);
 }
 
+// An event of a queue with a wait object: the file is urgent until it is read, as programs that sleep need it.
+void sleeping() {
+  Cxi cxi;
+  wire::WaitAllocCmd ask_wait{};
+  ask_wait.lni = cxi.lni;
+  wire::WaitAllocResp made{};
+  CHECK(ask(cxi.fd, ask_wait, made));
+  const std::string path = "/sys/class/cxi_user/cxi0/clients/" + std::to_string(made.client_id) + "/wait/" +
+                           std::to_string(made.wait) + "/intr";
+  const int intr = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  CHECK(intr >= 0);
+  char byte = 0;
+  CHECK(pread(intr, &byte, 1, 0) == 1);
+  std::byte* const buffer = Cxi::pages(8192);
+  const std::uint32_t eq = cxi.make_events(buffer, 8192, made.wait);
+  pollfd entry{intr, POLLPRI | POLLERR, 0};
+  CHECK(poll(&entry, 1, 0) == 0);
+  std::thread later([&] { cxi.expose(cxi.md.iova, cxi.md.lac, 4096, eq); });  // its change of state is the event
+  CHECK(poll(&entry, 1, 60'000) == 1 && (entry.revents & POLLPRI) != 0);
+  later.join();
+  wire::EventHead head{};
+  memcpy(&head, buffer + 64, sizeof head);
+  CHECK(head.event_type() == wire::EventType::state_change);
+  CHECK(pread(intr, &byte, 1, 0) == 1);
+  CHECK(poll(&entry, 1, 0) == 0);
+  close(intr);
+}
+
 // A child has no part in its parent's descriptor, and may open one of its own.
 void forked(int fd) {
   const pid_t child = fork();
@@ -236,6 +240,7 @@ int main() {
   CHECK(groups_left() == groups - 1);
   ring(fd, lni.lni);
   wait_objects(fd, lni.lni);
+  sleeping();
   forked(fd);
   wire::LniFreeCmd free_it{};
   free_it.lni = lni.lni;

@@ -48,6 +48,9 @@ class Channel {
   // A port under a number, for NamedMemory: before the command, and after the last use.
   virtual void lend_port(std::uint32_t memory, const strait_memory_port* port) = 0;
   virtual void end_port(std::uint32_t memory) = 0;
+  // The end of it, while what commands named is still held: afterwards no port is used any more. Of other calls only
+  // tear_down() and end_port() may follow.
+  virtual void close() {}
   [[nodiscard]] virtual std::string counters() = 0;
 
   [[nodiscard]] virtual int pages() const = 0;  // the file whose offsets cookies are

@@ -2,6 +2,7 @@
 #include "soft/cassini_host/device_memory.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +22,8 @@ class DeviceMemories::Hold {
 
 namespace {
 
+constexpr std::int64_t kFencePatienceNs = 10'000'000'000;
+
 // One that the kernel's own rules look after: it stays where it is, or is asked for through its port.
 class KernelHold final : public DeviceMemories::Hold {
  public:
@@ -36,7 +39,7 @@ class KernelHold final : public DeviceMemories::Hold {
   std::uint32_t number_;  // of the lent port; 0: a file went along
 };
 
-// A dma-buf that may move, as the driver has it: before the move its descriptor is torn down, for good.
+// A dma-buf in one file that may move, as the driver has it: before the move its descriptor is torn down, for good.
 class MovingHold final : public DeviceMemories::Hold {
  public:
   MovingHold(std::shared_ptr<kernel::DmaBuf> buffer, Channel& channel)
@@ -48,8 +51,8 @@ class MovingHold final : public DeviceMemories::Hold {
     if (const int failed = buffer_->attach(device, &ops, attachment_)) return failed;
     const std::lock_guard lock(buffer_->reservation());
     if (const int failed = buffer_->map(*attachment_, list_)) return failed;
-    mapped_ = true;
-    return 0;
+    mapped_ = true;  // its end is the destructor's, also when the fences do not come
+    return buffer_->reservation().wait_kernel_fences(sys::Deadline::after_ns(kFencePatienceNs)) ? 0 : -ETIMEDOUT;
   }
   ~MovingHold() override {
     if (attachment_ == nullptr) return;
@@ -103,9 +106,10 @@ class PersistentHold final : public DeviceMemories::Hold {
   kernel::P2pMapping mapping_;
 };
 
-kernel::DmaDevice cxi_device() {
+kernel::DmaDevice cxi_device(bool follows = true) {
   kernel::DmaDevice device;
   device.name = "cxi";
+  device.follows = follows;
   return device;
 }
 
@@ -146,7 +150,11 @@ Result<DeviceMemorySettings> DeviceMemorySettings::from_environment() {
 DeviceMemories::DeviceMemories(DeviceMemorySettings settings, Channel& channel)
     : settings_(std::move(settings)), channel_(channel), kernel_(kernel::machine_drivers(), settings_.kernel) {}
 
-DeviceMemories::~DeviceMemories() = default;
+DeviceMemories::~DeviceMemories() {
+  if (!mark_.in_child()) return;
+  // The parent's: a lock that another thread held there stays held here.
+  for (auto& [of, hold] : held_) (void)new std::shared_ptr<Hold>(std::move(hold));
+}
 
 void DeviceMemories::keep(NamedMemory named, std::shared_ptr<Hold> hold, Found& found) {
   found.memory.push_back(named);
@@ -163,7 +171,8 @@ void DeviceMemories::by_descriptor(int fd, Found& found) {
   }
   named.said.bytes = buffer->size_bytes();
   const kernel::Exporter::Whole whole = buffer->whole();
-  if (buffer->moves() && !settings_.remap && whole.file >= 0) {
+  // A move that comes at a certain byte needs a port that counts them.
+  if (buffer->moves() && !settings_.remap && whole.file >= 0 && !settings_.kernel.faults.move_at) {
     auto hold = std::make_shared<MovingHold>(buffer, channel_);
     named.said.error = -hold->begin(cxi_device());
     named.file = whole.file;
@@ -171,7 +180,7 @@ void DeviceMemories::by_descriptor(int fd, Found& found) {
     return keep(named, std::move(hold), found);
   }
   kernel::NicMemoryOwner memory;
-  named.said.error = -kernel_.import_dmabuf(cxi_device(), fd, 0, named.said.bytes, 0, memory);
+  named.said.error = -kernel_.import_dmabuf(cxi_device(settings_.remap), fd, 0, named.said.bytes, 0, memory);
   std::uint32_t number = 0;
   if (named.said.error == 0 && memory->stays()) {
     named.file = memory->file().fd;
@@ -199,6 +208,12 @@ void DeviceMemories::by_address(std::uint64_t address, std::uint64_t bytes, Foun
   const bool amd = memory->said().vendor == STRAIT_SOFT_VENDOR_ROCM;
   if (amd ? !settings_.kernel.amd : settings_.pages == Pages::none) {
     named.said.error = EOPNOTSUPP;
+    return keep(named, nullptr, found);
+  }
+  // NVIDIA's pages are whole ones: what surrounds the memory in its last belongs to it.
+  const std::uint64_t last = amd ? memory->end() : sys::round_up(memory->end(), kernel::kP2pPageBytes);
+  if (address + bytes > last) {
+    named.said.error = EINVAL;
     return keep(named, nullptr, found);
   }
   const std::uint64_t first = address / kernel::kP2pPageBytes * kernel::kP2pPageBytes;
@@ -245,8 +260,9 @@ DeviceMemories::Found DeviceMemories::find(std::span<const std::byte> command) {
     }
   } else if (take_command(command, ring) && ring.opts.buf != 0 && ring.opts.is_host_mem == 0) {
     if (ring.opts.dmabuf_fd == wire::kNoDmabufFd) {
-      const std::uint64_t slots = std::max<std::uint64_t>(ring.opts.opts.count, wire::kMinCqBlocks);
-      by_address(ring.opts.buf, std::min<std::uint64_t>(slots, wire::kMaxCqBlocks) * 64, found);
+      // As many blocks as the queue will have.
+      const std::uint32_t asked = std::clamp(ring.opts.opts.count, wire::kMinCqBlocks, wire::kMaxCqBlocks);
+      by_address(ring.opts.buf, std::uint64_t{std::bit_ceil(asked)} * wire::kBlockBytes, found);
     } else {
       by_descriptor(ring.opts.dmabuf_fd, found);
     }

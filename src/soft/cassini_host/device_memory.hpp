@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "soft/cassini_host/channel.hpp"
 #include "soft/kernel/kernel.hpp"
+#include "sys/fork.hpp"
 
 namespace strait::soft::cassini {
 
@@ -53,6 +54,7 @@ class DeviceMemories {
   void keep(NamedMemory named, std::shared_ptr<Hold> hold, Found& found);
 
   enum class Kind : std::uint8_t { md, cq, ct };
+  const sys::ForkMark mark_;
   DeviceMemorySettings settings_;
   Channel& channel_;
   kernel::Kernel kernel_;

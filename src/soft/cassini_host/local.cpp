@@ -48,6 +48,28 @@ class PortMemory final : public UserMemory {
   std::uint64_t bytes_;
 };
 
+// Addresses of this process that were lent by share_port, from address 0 on. Looked up at every access: what is around
+// the memory in its pages is nobody's or another port's, and what was taken back is gone.
+class LentMemory final : public UserMemory {
+ public:
+  LentMemory(LocalMemory& own, std::uint64_t start, std::uint64_t bytes) : own_(own), start_(start), bytes_(bytes) {}
+  [[nodiscard]] bool read(std::uint64_t address, void* into, std::size_t bytes) override {
+    return reaches(address, bytes, false) && own_.read(start_ + address, into, bytes);
+  }
+  [[nodiscard]] bool write(std::uint64_t address, const void* from, std::size_t bytes) override {
+    return reaches(address, bytes, true) && own_.write(start_ + address, from, bytes);
+  }
+  [[nodiscard]] bool reaches(std::uint64_t address, std::uint64_t bytes, bool /*writable*/) override {
+    return bytes <= bytes_ && address <= bytes_ - bytes && own_.port_of(start_ + address, bytes) != nullptr;
+  }
+  [[nodiscard]] std::byte* direct(std::uint64_t /*address*/, std::uint64_t /*bytes*/) override { return nullptr; }
+
+ private:
+  LocalMemory& own_;
+  std::uint64_t start_;
+  std::uint64_t bytes_;
+};
+
 class LocalFiles final : public CommandFiles {
  public:
   LocalFiles(std::span<const NamedMemory> memory, LocalMemory& own) : memory_(memory), own_(own) {}
@@ -69,12 +91,10 @@ class LocalFiles final : public CommandFiles {
       if (each.said.error == 0 && part_of(each.said.address, each.said.bytes, address, bytes, part))
         return open(each, part, out);
     }
-    // What was lent by share_port is device memory too.
-    if (const strait_memory_port* port = own_.port_of(address, bytes)) {
-      out = std::make_unique<PortMemory>(port, address, bytes);
-      return 0;
-    }
-    return EOPNOTSUPP;
+    // What was lent by share_port is device memory too. Its pages are larger than it may be.
+    if (!own_.lent_in(address, bytes)) return EOPNOTSUPP;
+    out = std::make_unique<LentMemory>(own_, address, bytes);
+    return 0;
   }
 
  private:
@@ -157,6 +177,16 @@ const strait_memory_port* LocalMemory::port_of(std::uint64_t address, std::uint6
   return range == nullptr ? nullptr : range->port;
 }
 
+bool LocalMemory::lent_in(std::uint64_t address, std::uint64_t bytes) const {
+  if (address + bytes < address) return false;
+  auto at = ranges_.upper_bound(address);
+  if (at != ranges_.begin() && std::prev(at)->first + std::prev(at)->second.bytes > address) --at;
+  for (; at != ranges_.end() && at->first < address + bytes; ++at) {
+    if (at->second.port != nullptr) return true;
+  }
+  return false;
+}
+
 bool LocalMemory::read(std::uint64_t address, void* into, std::size_t bytes) {
   const Range* range = find(address, bytes);
   if (range == nullptr || range->port == nullptr) return own_.read(address, into, bytes);
@@ -210,6 +240,10 @@ Result<std::unique_ptr<LocalChannel>> LocalChannel::open(std::uint32_t device, c
 }
 
 LocalChannel::~LocalChannel() {
+  close();
+}
+
+void LocalChannel::close() {
   if (fabric_->in_child()) {
     (void)client_.release();  // the parent's; its lock may be held for ever
     return;
@@ -267,7 +301,10 @@ int LocalChannel::unshare(std::uint64_t address) {
 }
 
 void LocalChannel::tear_down(std::uint32_t md) {
-  if (!fabric_->in_child()) fabric_->with([&](Fabric&) { client_->tear_down(md); });
+  if (fabric_->in_child()) return;
+  fabric_->with([&](Fabric&) {
+    if (client_) client_->tear_down(md);  // memory may move while the device is closed
+  });
 }
 
 std::string LocalChannel::counters() {

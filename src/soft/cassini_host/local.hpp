@@ -65,6 +65,8 @@ class LocalMemory final : public UserMemory {
 
   // Null: none, or memory as any other.
   [[nodiscard]] const strait_memory_port* port_of(std::uint64_t address, std::uint64_t bytes) const;
+  // Is any of it behind a port?
+  [[nodiscard]] bool lent_in(std::uint64_t address, std::uint64_t bytes) const;
   [[nodiscard]] int add(std::uint64_t address, std::uint64_t bytes, const strait_memory_port* port);
   [[nodiscard]] int remove(std::uint64_t address);
 
@@ -95,6 +97,7 @@ class LocalChannel final : public Channel {
   void tear_down(std::uint32_t md) override;
   void lend_port(std::uint32_t /*memory*/, const strait_memory_port* /*port*/) override {}
   void end_port(std::uint32_t /*memory*/) override {}
+  void close() override;
   [[nodiscard]] std::string counters() override;
   [[nodiscard]] int pages() const override { return pages_.get(); }
   [[nodiscard]] std::uint32_t id() const override { return id_; }

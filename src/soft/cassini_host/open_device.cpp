@@ -34,6 +34,7 @@ OpenDevice::~OpenDevice() {
   for (auto& [address, mapped] : mapped_) {
     if (mapped.alias.valid()) (void)drop_doorbell(reinterpret_cast<const void*>(address));
   }
+  channel_->close();  // before the memory goes that it uses
 }
 
 long OpenDevice::write(const void* command, std::size_t length) {

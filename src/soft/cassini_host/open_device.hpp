@@ -13,7 +13,6 @@
 #include "soft/cassini_host/device_memory.hpp"
 #include "soft/cassini_host/own_memory.hpp"
 #include "soft/cassini_host/start.hpp"
-#include "sys/fork.hpp"
 #include "sys/mapping.hpp"
 
 namespace strait::soft::cassini {
@@ -42,6 +41,8 @@ class OpenDevice {
   void unmapped(void* address, std::size_t length);
 
   [[nodiscard]] Channel& channel() { return *channel_; }
+  // The kernel that its device memory comes from.
+  [[nodiscard]] kernel::Kernel& kernel() { return device_memory_.kernel(); }
 
  private:
   OpenDevice(std::unique_ptr<Channel> channel, DeviceMemorySettings memory)
@@ -53,7 +54,6 @@ class OpenDevice {
     std::size_t left = 0;  // still mapped
     sys::Mapping alias;    // of a doorbell
   };
-  const sys::ForkMark mark_;
   std::unique_ptr<Channel> channel_;
   OwnMemory memory_;
   DeviceMemories device_memory_;

@@ -31,6 +31,7 @@ struct DmaDevice {
   std::string name;
   std::uint64_t max_segment_bytes = std::uint64_t{1} << 31;
   bool peer_path = true;  // there is a peer-to-peer path to the accelerators
+  bool follows = true;    // what moved is mapped again; false: its driver takes the mapping down for good
 };
 
 // DMA addresses are addresses of this process, made anew by every map: what was unmapped is gone for good.

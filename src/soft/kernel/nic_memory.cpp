@@ -35,7 +35,8 @@ std::vector<Segment> trim_list(const DmaList& list, std::uint64_t offset, std::u
   return out;
 }
 
-// A reference holds the memory; before a move the table is zapped, and the next access maps again.
+// A reference holds the memory; before a move the table is zapped, and the next access maps again, or there is none for
+// a device that does not follow.
 class DmabufMemory final : public NicMemory {
  public:
   DmabufMemory(Kernel& kernel, std::shared_ptr<DmaBuf> buffer, std::uint64_t offset, std::uint64_t length_bytes,
@@ -54,6 +55,7 @@ class DmabufMemory final : public NicMemory {
     ops.move_notify = [this](Attachment&) { on_move(); };
     const std::uint64_t page = sys::page_bytes();
     const std::uint64_t window = (offset_ + length_bytes_ + page - 1) / page * page - offset_ / page * page;
+    follows_ = device.follows;
     if (const int failed = buffer_->attach(device, &ops, attachment_, window)) return failed;
     translation_.on_fault([this] { return bring_back(); });
     if (kernel_.faults().move_at && buffer_->moves())
@@ -95,7 +97,7 @@ class DmabufMemory final : public NicMemory {
 
   // With the reservation lock held.
   void on_move() {
-    translation_.zap();
+    follows_ ? translation_.zap() : translation_.revoke();
     if (std::exchange(mapped_, false)) buffer_->unmap(*attachment_, list_);
   }
 
@@ -104,6 +106,7 @@ class DmabufMemory final : public NicMemory {
   const std::uint64_t offset_;
   const std::uint64_t length_bytes_;
   Attachment* attachment_ = nullptr;
+  bool follows_ = true;
   bool mapped_ = false;  // under the reservation lock, as the list
   DmaList list_;
 };

@@ -82,6 +82,23 @@ TEST(NicMemory, AMoveInTheMiddleOfATransferIsFaultedBackIn) {
   }
 }
 
+TEST(NicMemory, ADeviceThatDoesNotFollowLosesWhatMoves) {
+  Machine machine;
+  Kernel kernel(machine.drivers, settings("none", "move@10"));
+  Machine::Memory& memory = machine.allocate(STRAIT_SOFT_VENDOR_ROCM, 4096);
+  DmaDevice nic = machine.nic;
+  nic.follows = false;
+  NicMemoryOwner mr;
+  ASSERT_EQ(kernel.import_dmabuf(nic, memory.file.get(), 0, 4096, 0, mr), 0);
+  EXPECT_NE(put(*mr, 100, "0123456789abcdef"), 0);
+  EXPECT_EQ(testing::device_text(memory, 100, 10), "0123456789") << "what came before the move";
+  EXPECT_NE(testing::device_text(memory, 110, 6), "abcdef");
+  EXPECT_TRUE(mr->revoked());
+  EXPECT_EQ(kernel.counters().get("map").load(), 1u);
+  mr.reset();
+  EXPECT_EQ(kernel.unbalanced(), "");
+}
+
 TEST(NicMemory, AMapThatFailsAfterAMoveFailsTheAccessAndTheNextMayWork) {
   Machine machine;
   Kernel kernel(machine.drivers, settings("none", "move@0,map=ENOMEM@2"));
