@@ -78,6 +78,42 @@ TEST_F(CassiniLimits, EventQueuesAreUsedAgainByTheirLni) {
   EXPECT_EQ(client.eq(lni, md, pages.data(), 4096).eq, 1u);
 }
 
+TEST_F(CassiniLimits, EventQueues) {
+  Pages pages(1);
+  const wire::Md md = client.map_memory(lni, pages.data(), pages.size());
+  for (std::uint32_t i = 1; i <= 2047; ++i) ASSERT_EQ(client.eq(lni, md, pages.data(), 4096).eq, i) << "0 is none";
+  wire::EqAllocResp r{};
+  wire::EqAllocCmd c{};
+  c.lni = lni;
+  c.queue_md = md.id;
+  c.attr.queue = pages.address();
+  c.attr.queue_len = 4096;
+  EXPECT_EQ(client.send(c, r), ENOSPC);
+}
+
+// Eight to a group, 1022 in all. A flag that means nothing makes another kind of memory, and so another context.
+TEST_F(CassiniLimits, AddressContexts) {
+  Pages pages(1);
+  wire::AtuMapResp r{};
+  const auto map = [&](std::uint32_t owner, std::uint32_t kind) {
+    wire::AtuMapCmd c{};
+    c.lni = owner;
+    c.va = pages.address();
+    c.len = 1;
+    c.flags = wire::kMapPin | wire::kMapRead | kind << 20;
+    return client.send(c, r);
+  };
+  std::uint32_t owner = lni;
+  for (std::uint32_t i = 0; i < 1022; ++i) {
+    if (i != 0 && i % 8 == 0) owner = client.lni();
+    ASSERT_EQ(map(owner, i % 8), 0) << i;
+    ASSERT_EQ(r.md.lac, i % 8);
+  }
+  EXPECT_EQ(map(owner, 6), ENOSPC) << "its group has room, the card has none";
+  EXPECT_EQ(map(lni, 8), ENOSPC) << "nor has the first group";
+  EXPECT_EQ(map(lni, 7), 0) << "what exists is used again";
+}
+
 TEST_F(CassiniLimits, TransmitQueuesReturnOnDemand) {
   (void)client.cp(lni);
   std::uint32_t handle = 0;

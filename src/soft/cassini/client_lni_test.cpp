@@ -179,6 +179,24 @@ TEST_F(CassiniLni, WhichLcidAProfileGets) {
   EXPECT_EQ(card.profiles.size(), networks) << "what was made for it went again";
 }
 
+TEST_F(CassiniLni, TheOlderCallIsForAnyLcid) {
+  const std::uint32_t lni = client.lni();
+  wire::CpAllocCmd c{};
+  c.lni = lni;
+  c.vni = 1;
+  c.tc = wire::TrafficClass::best_effort;
+  wire::CpAllocResp first{}, second{};
+  EXPECT_EQ(client.send(c, first), 0);
+  EXPECT_EQ(first.lcid, 0u);
+  EXPECT_EQ(client.cp(lni, 1, wire::CpType::any).lcid, 0u) << "the same profile";
+  c.vni = 10;
+  EXPECT_EQ(client.send(c, second), 0);
+  EXPECT_EQ(second.lcid, 1u);
+  c.tc = static_cast<wire::TrafficClass>(7);
+  EXPECT_EQ(client.send(c, second), EINVAL);
+  EXPECT_EQ(client.free<wire::CpFreeCmd>(first.cp_hndl), 0);
+}
+
 TEST_F(CassiniLni, ASharedProfileStaysUntilItsLastHandle) {
   const std::uint32_t lni = client.lni();
   const wire::CpAllocResp one = client.cp(lni), two = client.cp(lni);

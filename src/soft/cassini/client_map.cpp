@@ -111,6 +111,9 @@ int Client::atu_map(const wire::AtuMapCmd& c) {
   if ((c.flags & wire::kMapPin) != 0 && (c.flags & (wire::kMapFault | wire::kMapPrefetch)) != 0) return -EINVAL;
   if (hints.ptg_mode_valid != 0 && (hints.ptg_mode < 0 || hints.ptg_mode > kLastPtg)) return -EINVAL;
   if ((c.flags & wire::kMapAts) != 0) return -EOPNOTSUPP;
+  // The first hardware takes no page faults.
+  const bool faults = card_.settings().version != wire::CassiniVersion::v1_0;
+  if ((c.flags & wire::kMapPin) == 0 && !faults) return -EOPNOTSUPP;
 
   Md* md = card_.mds.make();
   if (md == nullptr) return -ENOSPC;

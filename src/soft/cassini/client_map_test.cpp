@@ -106,6 +106,26 @@ TEST_F(CassiniMap, OnDemandLooksWhenItIsUsed) {
   EXPECT_EQ(card.mds.find(answer.id)->flags & (wire::kMapFault | wire::kMapPrefetch), 0u);
 }
 
+TEST(CassiniMapOldHardware, HasNothingOnDemand) {
+  Fabric fabric(0);
+  auto made = std::make_unique<Card>(fabric, CardSettings{.version = wire::CassiniVersion::v1_0});
+  Card& card = *made;
+  fabric.add(std::move(made));
+  TestClient client(card);
+  Pages pages(1);
+  wire::AtuMapCmd c{};
+  c.lni = client.lni();
+  c.va = pages.address();
+  c.len = pages.size();
+  wire::AtuMapResp answer{};
+  for (const std::uint32_t more : {0u, wire::kMapFault, wire::kMapPrefetch}) {
+    c.flags = kReadWrite | more;
+    EXPECT_EQ(client.send(c, answer), EOPNOTSUPP) << more;
+  }
+  c.flags = kReadWrite | wire::kMapPin;
+  EXPECT_EQ(client.send(c, answer), 0);
+}
+
 TEST_F(CassiniMap, FaultingAPartLater) {
   ASSERT_EQ(map(kReadWrite), 0);
   EXPECT_EQ(update(pages.address(), 4096, wire::kMapFault), 0);

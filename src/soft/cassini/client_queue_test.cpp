@@ -59,6 +59,21 @@ TEST_F(CassiniQueueMade, ACommandQueueThatCannotBe) {
   EXPECT_EQ(cq([](auto& c) { c.opts.opts.flags = wire::kCqIsTx | wire::kCqTxEthernet; }), EPERM);
 }
 
+TEST_F(CassiniQueueMade, WhatItsFlagsMake) {
+  (void)client.cp(lni);
+  const auto made = [&](std::uint32_t flags) {
+    EXPECT_EQ(cq([&](auto& c) { c.opts.opts.flags = flags; }), 0) << flags;
+    return cq_answer.cq < 1024 ? card.transmit_queues.find(cq_answer.cq) : card.target_queues.find(cq_answer.cq);
+  };
+  EXPECT_FALSE(made(0)->transmit);
+  EXPECT_FALSE(made(wire::kCqUser)->transmit) << "the driver's to set, and a client's to no effect";
+  EXPECT_TRUE(made(wire::kCqIsTx | wire::kCqUser)->transmit);
+  EXPECT_FALSE(made(wire::kCqIsTx)->triggered);
+  EXPECT_TRUE(made(wire::kCqIsTx | wire::kCqTxTriggered)->triggered);
+  EXPECT_FALSE(made(wire::kCqTxTriggered)->triggered) << "of a target queue it says nothing";
+  EXPECT_TRUE(made(wire::kCqIsTx | wire::kCqTxEthernet)->ethernet);
+}
+
 TEST_F(CassiniQueueMade, HowManyBlocksAQueueHas) {
   for (const auto& [asked, given] : {std::pair{0u, 64u}, {1u, 64u}, {65u, 128u}, {4096u, 4096u}, {65536u, 65536u}}) {
     EXPECT_EQ(cq([asked = asked](auto& c) { c.opts.opts.count = asked; }), 0) << asked;

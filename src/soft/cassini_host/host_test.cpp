@@ -237,6 +237,26 @@ TEST(CassiniServer, EndsWhenNobodyIsLeft) {
   thread.join();  // by itself
 }
 
+TEST(CassiniServer, ItsEndIsEioForItsClients) {
+  ServerSettings settings;
+  settings.name = server_name(fmt::format("unit-test-gone-{}", sys::process_id()));
+  auto server = Server::create(settings);
+  ASSERT_TRUE(server);
+  std::thread thread([&] { (*server)->run(); });
+  OpenSettings asked;
+  asked.server.name = settings.name;
+  auto device = OpenDevice::open(std::move(asked));
+  EXPECT_TRUE(device);
+  (*server)->stop();
+  thread.join();
+  server->reset();
+  ASSERT_TRUE(device);
+  wire::LniFreeCmd command{};
+  command.op = wire::LniFreeCmd::kOp;
+  EXPECT_EQ((*device)->write(&command, sizeof command), -EIO);
+  EXPECT_EQ((*device)->map(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, 4096, false), -EIO);
+}
+
 TEST(CassiniServer, HostileAsksEndTheirConnectionOnly) {
   ServerSettings settings;
   settings.name = server_name(fmt::format("unit-test-bad-{}", sys::process_id()));
