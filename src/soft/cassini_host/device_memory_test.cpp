@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <mutex>
 
 #include "soft/accel/window.hpp"
 #include "soft/cassini_host/testing.hpp"
@@ -498,32 +499,47 @@ TEST_P(DeviceMemoryTest, AnOwnerThatClosesUnderPuts) {
   }
 }
 
-// Memory that only this process reaches, by functions.
-struct CountingPort {
-  std::string bytes;
-  std::uint64_t base = 0;
-  std::atomic<int> reads{0}, writes{0};
-  strait_memory_port port{};
-
-  CountingPort(std::uint64_t at, std::size_t size) : bytes(size, '.'), base(at) {
+// Memory that only this process reaches, by functions: the thread of the cards calls them.
+class CountingPort {
+ public:
+  CountingPort(std::uint64_t base, std::size_t size) : bytes_(size, '.'), base_(base) {
     port.abi_version = STRAIT_PLUGIN_ABI;
     port.struct_size = sizeof port;
     port.context = this;
-    port.read = [](void* self, std::uint64_t address, void* into, std::uint64_t n) -> std::int32_t {
-      auto& mine = *static_cast<CountingPort*>(self);
-      ++mine.reads;
-      if (address < mine.base || address - mine.base + n > mine.bytes.size()) return EFAULT;
-      std::memcpy(into, mine.bytes.data() + (address - mine.base), n);
-      return 0;
+    port.read = [](void* self, std::uint64_t address, void* into, std::uint64_t n) {
+      return static_cast<CountingPort*>(self)->access(address, n, [&](char* at) { std::memcpy(into, at, n); });
     };
-    port.write = [](void* self, std::uint64_t address, const void* from, std::uint64_t n) -> std::int32_t {
-      auto& mine = *static_cast<CountingPort*>(self);
-      ++mine.writes;
-      if (address < mine.base || address - mine.base + n > mine.bytes.size()) return EFAULT;
-      std::memcpy(mine.bytes.data() + (address - mine.base), from, n);
-      return 0;
+    port.write = [](void* self, std::uint64_t address, const void* from, std::uint64_t n) {
+      return static_cast<CountingPort*>(self)->access(address, n, [&](char* at) { std::memcpy(at, from, n); });
     };
   }
+  std::string text(std::size_t offset, std::size_t n) {
+    const std::lock_guard lock(mutex_);
+    return bytes_.substr(offset, n);
+  }
+  void set(const char* text) {
+    const std::lock_guard lock(mutex_);
+    bytes_.replace(0, std::strlen(text), text);
+  }
+  int calls() {
+    const std::lock_guard lock(mutex_);
+    return calls_;
+  }
+  strait_memory_port port{};
+
+ private:
+  template <class Use>
+  std::int32_t access(std::uint64_t address, std::uint64_t n, Use use) {
+    const std::lock_guard lock(mutex_);
+    ++calls_;
+    if (address < base_ || address - base_ + n > bytes_.size()) return EFAULT;
+    use(bytes_.data() + (address - base_));
+    return 0;
+  }
+  std::mutex mutex_;
+  std::string bytes_;
+  const std::uint64_t base_;
+  int calls_ = 0;
 };
 
 TEST_P(DeviceMemoryTest, SharePort) {
@@ -552,22 +568,22 @@ TEST_P(DeviceMemoryTest, SharePort) {
   const std::string sent = some_text(10'000, 6);
   std::memcpy(peer.text(), sent.data(), sent.size());
   EXPECT_EQ(peer.put({peer.host_md, 0, 10'000}, owner, index, 50), ReturnCode::ok);
-  EXPECT_EQ(one.bytes.substr(55, 10'000), sent);
-  EXPECT_EQ(one.bytes.substr(0, 55), std::string(55, '.'));
-  EXPECT_EQ(other.writes.load(), 0);
-  other.bytes.replace(0, 5, "other");
+  EXPECT_EQ(one.text(55, 10'000), sent);
+  EXPECT_EQ(one.text(0, 55), std::string(55, '.'));
+  EXPECT_EQ(other.calls(), 0);
+  other.set("other");
   EXPECT_EQ(owner.put({second, 0, 5}, peer, peer.host_index, 64), ReturnCode::ok);
   EXPECT_EQ(std::string(peer.text() + 64, 5), "other");
   // From one port's memory into the other's.
   EXPECT_EQ(owner.put({second, 0, 5}, owner, index, 1000), ReturnCode::ok);
-  EXPECT_EQ(one.bytes.substr(1005, 5), "other");
+  EXPECT_EQ(one.text(1005, 5), "other");
   // Beyond a piece there is nothing, though the page is mapped.
   EXPECT_EQ(owner.put({second, 4996, 5}, peer, peer.host_index), ReturnCode::no_translation);
   EXPECT_EQ(owner.put({first, 19'990, 8}, peer, peer.host_index), ReturnCode::no_translation);
   ASSERT_EQ(channel.unshare(kBase), 0);
-  const int writes = one.writes.load();
+  const int calls = one.calls();
   EXPECT_EQ(peer.put({peer.host_md, 0, 64}, owner, index), ReturnCode::no_translation) << "it was taken back";
-  EXPECT_EQ(one.writes.load(), writes);
+  EXPECT_EQ(one.calls(), calls);
   expect_alive(owner, peer);
   EXPECT_EQ(owner.unmap(first), 0);
   EXPECT_EQ(owner.unmap(second), 0);
