@@ -10,7 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "strait/wire/cxi.hpp"
 #include "strait/wire/cxi_abi.hpp"
