@@ -41,7 +41,13 @@ const Manual kFaultsManual{
         "  stall=1s..1.2s     the engine does not run\n"
         "  overrun=1000       that completion finds its queue full\n"
         "  gone=50            the NIC is removed instead of beginning that work request\n"
-        "  seed=7             another seed, other packets",
+        "  seed=7             another seed, other packets\n"
+        "\n"
+        "A software Cassini (strait run --cassini) takes the same plans for its requests, and refuses dup, corrupt, "
+        "rnr "
+        "and gone, which none of its programs could see. There drop is a request that is sent again, and undeliverable "
+        "after eight tries; reorder overtakes only puts that have no order; error=1%:36 ends operations with that "
+        "return code.",
     .examples =
         "strait faults drop=2%,seed=7\n"
         "strait faults drop=1%,corrupt=1% --flow 0x101:0x102 --packets 50\n"

@@ -9,6 +9,7 @@
 
 #include "base/options.hpp"
 #include "soft/cassini_host/places.hpp"
+#include "soft/cassini_host/trial.hpp"
 #include "soft/host/program.hpp"
 #include "soft/host/report.hpp"
 #include "soft/host/root.hpp"
@@ -52,7 +53,9 @@ const Manual kRunManual{
         "\n"
         "With --cassini, PROGRAM also finds Slingshot NICs, as a simulator's. A process in the background has the "
         "cards; "
-        "all programs of one user share it, so what runs side by side can talk. FI_MR_CACHE_MONITOR is set to "
+        "all programs of one user share it, so what runs side by side can talk. --strict and --faults are theirs, too, "
+        "each process with its own plan; of the faults, those that a program on a Cassini could see. "
+        "FI_MR_CACHE_MONITOR is set to "
         "disabled "
         "for PROGRAM unless it is set: libfabric's own watch over memory would put its mmap in front of the one that "
         "shows the devices.\n"
@@ -75,7 +78,7 @@ const Manual kRunManual{
         "  3    not possible here, or PROGRAM would not see the devices\n"
         "  126  PROGRAM may not be executed, or is none\n"
         "  127  there is no such PROGRAM\n"
-        "With --strict, 66 when the NICs found something that PROGRAM may not do.",
+        "With --strict, 66 when the NICs or Cassinis found something that PROGRAM may not do.",
 };
 
 constexpr int kMayNotRun = 126;
@@ -228,6 +231,8 @@ int run(const RunArguments& arguments) {
 
   std::optional<Cassinis> cassinis;
   if (arguments.cassinis != 0) {
+    const auto fits = soft::cassini::TrialSettings::parse(false, setting(*settings, environment_name("faults")));
+    if (!fits) return complain(fits.error());
     auto started = Cassinis::start(setting(*settings, environment_name("cassini")), *settings);
     if (!started) return complain(started.error(), "starting the Cassinis");
     cassinis = std::move(*started);
@@ -288,6 +293,7 @@ std::string run_summary(const host::RunTotals& totals, const std::string& captur
     count("cxi.commands", "commands to Cassinis", true);
     count("cxi.puts", "puts");
     count("cxi.bytes", "bytes");
+    count("cxi.faults_injected", "failed, lost or late on purpose");
   }
   count("strict_findings", "findings");
   text += accelerator_summary(totals);
@@ -322,11 +328,13 @@ void add_run(CommandLine& line) {
                 .help = "Seed of what --faults and --strict do at random: the same seed, the same decisions.",
                 .fallback = {},
                 .check = [](const std::string& text) { return check_faults("seed=" + text); }});
-  command.text("--faults", arguments->faults,
-               {.type = "SPEC",
-                .help = "What the NICs do wrong on purpose; `strait faults --help` says what can be written here.",
-                .fallback = {},
-                .check = check_faults});
+  command.text(
+      "--faults", arguments->faults,
+      {.type = "SPEC",
+       .help = "What the NICs and Cassinis do wrong on purpose; `strait faults --help` says what can be written "
+               "here.",
+       .fallback = {},
+       .check = check_faults});
   command.text("--peer-memory", arguments->peer_memory,
                {.type = "WAYS",
                 .help = "What answers for an accelerator's pointer that PROGRAM gives to ibv_reg_mr as it is: the "
@@ -336,7 +344,8 @@ void add_run(CommandLine& line) {
                 .check = {}});
   command.flag(
       "--strict", arguments->strict,
-      "The NICs land bytes late and out of order, within what RDMA allows, and report what PROGRAM may not do.");
+      "The NICs land bytes late and out of order, within what RDMA allows, and report what PROGRAM may not do. "
+      "Cassinis read commands late and report what PROGRAM may not do with them.");
   command.flag(
       "--background", arguments->background,
       "The NICs work in a thread of their own all the time, instead of within the calls that PROGRAM makes. For "

@@ -26,6 +26,18 @@ TEST(RunSummary, SaysWhatTheDevicesDid) {
             "process_vm_readv), other hosts out of reach (port 4791 is another user's)");
 }
 
+TEST(RunSummary, SaysWhatCassinisDid) {
+  soft::host::RunTotals totals;
+  totals.processes = 1;
+  totals.counters = {{"cxi.commands", 1200}, {"cxi.puts", 3}, {"cxi.bytes", 24}};
+  EXPECT_EQ(run_summary(totals, ""), "strait run: 1 process, 1 200 commands to Cassinis, 3 puts, 24 bytes");
+  totals.counters["cxi.faults_injected"] = 2;
+  totals.counters["strict_findings"] = 1;
+  EXPECT_EQ(run_summary(totals, ""),
+            "strait run: 1 process, 1 200 commands to Cassinis, 3 puts, 24 bytes, 2 failed, lost or late on purpose, 1 "
+            "findings");
+}
+
 TEST(RunSummary, SaysWhatAcceleratorsDidNotKnowAndStillHold) {
   soft::host::RunTotals totals;
   totals.processes = 1;

@@ -167,12 +167,12 @@ def cassini_socket():
     SOCKET, FIXED, LOOSE, BOTH = 0x10, 0x20, 0x30, 0x40
     base = 0x100000
 
-    def ask(kind, *words, more=b"", files=0, carried=0):
+    def ask(kind, *words, more=b"", files=0, carried=0, strict=0):
         numbers = list(words) + [0] * (4 - len(words))
-        packet = struct.pack("<II4QIIQBBB5x", 0, kind, *numbers, 1000, 1000, 1, 0, 0, carried)
+        packet = struct.pack("<II4QIIQBBBB4x", 0, kind, *numbers, 1000, 1000, 1, 0, 0, carried, strict)
         return cxi_step(1 | files, packet + more)
 
-    hello = ask(1, 1, 0, base, 0, files=SOCKET)
+    hello = ask(1, 2, 0, base, 0, files=SOCKET)
     share = ask(6, base, 0x20000, 0, files=FIXED)
 
     def write(command, **rest):
@@ -187,8 +187,10 @@ def cassini_socket():
     return {
         "hello": hello,
         "hello-twice": hello + hello,
-        "hello-no-socket": ask(1, 1, 0, base, 0),
-        "hello-version": ask(1, 2, 0, files=SOCKET) + ask(1, 1, 99, files=SOCKET) + ask(1, 1, 0, files=BOTH),
+        "hello-no-socket": ask(1, 2, 0, base, 0),
+        "hello-version": ask(1, 1, 0, files=SOCKET) + ask(1, 2, 99, files=SOCKET) + ask(1, 2, 0, files=BOTH),
+        "hello-strict": ask(1, 2, 0, base, 0, files=SOCKET, strict=1, more=b"drop=5%,reorder=5%,seed=3") + share + lni + ct + ask(11) + ask(11),
+        "hello-faults": ask(1, 2, 0, base, 0, files=SOCKET, more=b"dup=1%") + ask(1, 2, 0, base, 0, files=SOCKET, more=b"drop=x"),
         "early": share + lni + ask(3, 4096, 4096) + ask(5, 1),
         "objects": hello + share + lni + ct + wait,
         "map": hello + share + lni + ct + ask(3, 4096, 4096) + ask(3, 4096, 4096) + ask(4, 4096) + ask(4, 4096),

@@ -16,6 +16,16 @@ Client::Client(Card& card, std::uint32_t id, Who who, UserMemory& memory, sys::F
       host_(host),
       next_offset_(sys::page_bytes()) {}
 
+void Client::use(const ClientOptions& options) {
+  if (options.strict)
+    strict_ = std::make_unique<Strict>(options.faults ? options.faults->seed : 1, card_.numbers.get("strict_findings"));
+  if (options.faults) faults_ = std::make_unique<Faults>(*options.faults, card_.numbers.get("faults_injected"));
+}
+
+std::vector<Finding> Client::take_findings(std::size_t most) {
+  return strict_ ? strict_->take(most) : std::vector<Finding>();
+}
+
 namespace {
 
 // Everything of `table` that belongs to the client. Freeing changes the table, so the list comes first.

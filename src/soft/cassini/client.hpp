@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/fault_plan.hpp"
 #include "soft/cassini/card.hpp"
+#include "soft/cassini/faults.hpp"
+#include "soft/cassini/strict.hpp"
 #include "sys/fd.hpp"
 #include "sys/mapping.hpp"
 
@@ -49,6 +52,12 @@ class ClientHost {
   virtual void raise(std::uint32_t wait) = 0;  // the wait object becomes ready (POLLPRI)
 };
 
+// How a client wants its device, for a program that is to be tested.
+struct ClientOptions {
+  bool strict = false;              // what the program may not do is noted
+  std::optional<FaultPlan> faults;  // what goes wrong; its seed is also strict's
+};
+
 class Client {
  public:
   // `pages` is the file that the client maps: cookies are offsets in it. Sparse, and as large as kPagesBytes.
@@ -60,6 +69,11 @@ class Client {
 
   // One write(2): the length of the command, or -errno. `command` is what the client's pointer held.
   [[nodiscard]] long write(std::span<const std::byte> command, CommandFiles& files);
+
+  // Before its first command. The plan was checked (check_cassini_faults).
+  void use(const ClientOptions& options);
+  // What was found since the last call.
+  [[nodiscard]] std::vector<Finding> take_findings(std::size_t most);
 
   // Who makes the calls from now on: a process may change its ids between two of them.
   void become(const Who& who) { who_ = who; }
@@ -206,6 +220,8 @@ class Client {
   std::map<std::uint32_t, Lni*> wait_lnis_;
   std::uint64_t* registers_ = nullptr;  // its page of them, from map_csrs on
   std::uint32_t registers_mapped_ = 0;
+  std::unique_ptr<Strict> strict_;
+  std::unique_ptr<Faults> faults_;
 };
 
 }  // namespace strait::soft::cassini

@@ -4,6 +4,7 @@
 
 #include "soft/cassini/client.hpp"
 #include "soft/cassini/services.hpp"
+#include "soft/cassini/strict.hpp"
 #include "sys/clock.hpp"
 #include "sys/pause.hpp"
 
@@ -63,6 +64,7 @@ int Client::ct_free(const wire::CtFreeCmd& c) {
   Ct* ct = own(card_.counters, c.ctn);
   if (ct == nullptr) return -EINVAL;
   if (ct->mapped != 0) return -EBUSY;
+  if (strict_) strict_->freeing(*ct);
   drop(*ct);
   return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "soft/cassini/client.hpp"
 #include "soft/cassini/services.hpp"
+#include "soft/cassini/strict.hpp"
 
 namespace strait::soft::cassini {
 namespace {
@@ -94,7 +95,9 @@ int Client::trig_cp_alloc(const wire::TrigCpAllocCmd& c) {
 }
 
 int Client::cp_free(const wire::CpFreeCmd& c) {
-  if (!cps_.contains(c.cp_hndl)) return -EINVAL;
+  const auto found = cps_.find(c.cp_hndl);
+  if (found == cps_.end()) return -EINVAL;
+  if (strict_) strict_->freeing(card_, *found->second.lni, *found->second.cp);
   drop_cp(c.cp_hndl);
   return 0;
 }

@@ -79,6 +79,8 @@ int Client::lni_alloc(const wire::LniAllocCmd& c) {
   if (lni == nullptr) return -ENOSPC;
   lni->service = service;
   lni->client = this;
+  lni->strict = strict_.get();
+  lni->faults = faults_.get();
   lni->next_pe = group->id % wire::kProcessingElements;
   ++group->lnis;
   ++service->lnis;

@@ -6,6 +6,7 @@
 #include "soft/cassini/address_context.hpp"
 #include "soft/cassini/client.hpp"
 #include "soft/cassini/services.hpp"
+#include "soft/cassini/strict.hpp"
 
 namespace strait::soft::cassini {
 namespace {
@@ -154,6 +155,7 @@ int Client::atu_unmap(const wire::AtuUnmapCmd& c) {
   Md* md = own(card_.mds, c.id);
   if (md == nullptr) return -EINVAL;
   if (md->refs != 0) return -EBUSY;
+  if (strict_) strict_->unmapping(card_, *md);
   drop(*md);
   return 0;
 }

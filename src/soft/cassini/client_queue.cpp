@@ -72,6 +72,8 @@ int Client::cq_alloc_buf(const wire::CqAllocBufCmd& c) {
     return -ENOSPC;
   }
   cq->lni = owner;
+  cq->strict = owner->strict;
+  cq->faults = owner->faults;
   cq->eq = eq;
   cq->transmit = transmit;
   cq->triggered = transmit && triggered;

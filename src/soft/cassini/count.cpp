@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "soft/cassini/engine.hpp"
+#include "soft/cassini/strict.hpp"
 #include "soft/cassini/translation.hpp"
 
 namespace strait::soft::cassini {
@@ -32,7 +33,9 @@ void store_counter(const Ct& ct) {
   word.set_success(ct.success);
   word.set_failure(ct.failure);
   word.set_written(true);
-  (void)write(ct.write_back, 0, &word.word, sizeof word);  // a client without memory has nobody to tell
+  // A client without memory has nobody to tell.
+  if (write(ct.write_back, 0, &word.word, sizeof word)) return;
+  if (ct.lni != nullptr && ct.lni->strict != nullptr) ct.lni->strict->not_stored(ct.write_back, Thing::counter, ct.id);
 }
 
 void Card::count(Ct& ct, std::uint64_t successes, std::uint32_t failures) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "soft/cassini/engine.hpp"
+#include "soft/cassini/strict.hpp"
 #include "sys/clock.hpp"
 
 namespace strait::soft::cassini {
@@ -157,7 +158,10 @@ void fire(Card& card, const Trigger& trigger) {
     default: break;
   }
   Ct* const ct = find_ct(card, *trigger.cq, command.ct());
-  if (ct == nullptr) return;  // freed meanwhile
+  if (ct == nullptr) {  // freed meanwhile
+    if (trigger.cq->strict != nullptr) trigger.cq->strict->counter_missing(trigger, command.ct());
+    return;
+  }
   if (trigger.op == CtOp::trig_set) {
     set_both(card, *ct, command);
   } else {

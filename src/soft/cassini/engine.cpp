@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "soft/cassini/faults.hpp"
+#include "soft/cassini/strict.hpp"
 #include "soft/cassini/translation.hpp"
 
 namespace strait::soft::cassini {
@@ -65,6 +67,7 @@ void take_windows(Cq& cq) {
     steps = 3;  // one is skipped
   }
   if (steps == 0) return;
+  if (cq.strict != nullptr) cq.strict->rung(cq, block_after(cq, at, steps));
   cq.seen_write_slot = block_after(cq, at, steps);
   // The pointer in the page is old now. A later one may be equal to it, a turn of the ring further on.
   std::uint64_t old = cq.seen_pointer;
@@ -87,9 +90,15 @@ void look_at_pointer(Card& card, Cq& cq) {
     return;
   }
   if (pointer < wire::kFirstBlock || pointer >= cq.slots) {
-    fail_queue(card, cq, ReturnCode::cmd_invalid_arg, 0);
+    stop_queue(card, cq, ReturnCode::cmd_invalid_arg, 0);
+    if (cq.strict != nullptr) {
+      cq.strict->found(Rule::pointer_outside, cq.transmit ? Thing::transmit_queue : Thing::target_queue, cq.id,
+                       fmt::format("it is {}; blocks {} to {} are in the ring, and the queue has stopped for good",
+                                   pointer, wire::kFirstBlock, cq.slots - 1));
+    }
     return;
   }
+  if (cq.strict != nullptr) cq.strict->rung(cq, pointer);
   cq.seen_write_slot = pointer;
   // Its commands come from another CPU; they may be on their way while other pointers are looked at.
   if (cq.ring.direct != nullptr) __builtin_prefetch(cq.ring.direct + std::uint64_t{cq.read_slot} * wire::kBlockBytes);
@@ -140,9 +149,13 @@ ReturnCode transmit_queue_command(Card& card, Cq& cq, const std::uint64_t* words
   }
   if (wire::size_of_header(header) != wire::CmdSize::b64) return ReturnCode::cmd_invalid_arg;
   switch (static_cast<wire::CqOp>(wire::opcode_of_header(header))) {
-    case wire::CqOp::noop:
-    case wire::CqOp::fence: return ReturnCode::ok;  // what came before is done: operations do not overlap here
-    case wire::CqOp::lcid: return change_profile(cq, words, block);
+    case wire::CqOp::noop: return ReturnCode::ok;
+    case wire::CqOp::fence:  // what came before is done: operations do not overlap here, but for what was put aside
+      if (cq.faults != nullptr) cq.faults->bring_back(card, cq, true);
+      return ReturnCode::ok;
+    case wire::CqOp::lcid:
+      if (cq.faults != nullptr) cq.faults->bring_back(card, cq, true);
+      return change_profile(cq, words, block);
   }
   return ReturnCode::illegal_op;
 }
@@ -173,7 +186,15 @@ void step(Cq& cq, std::uint32_t bytes) {
 }
 
 std::uint32_t run_queue(Card& card, Cq& cq) {
+  if (cq.faults != nullptr) {
+    if (cq.faults->stalled()) return 0;
+    cq.faults->bring_back(card, cq, false);
+  }
   if (cq.failed || cq.read_slot == cq.seen_write_slot) return 0;
+  if (cq.hold != 0) {
+    --cq.hold;
+    return 1;
+  }
   std::array<std::uint64_t, kFetchBlocks * 8> fetched;
   std::uint32_t first = 0;
   std::uint32_t count = 0;  // of blocks from `first` on that are in `fetched`
@@ -207,6 +228,7 @@ std::uint32_t run_queue(Card& card, Cq& cq) {
       }
       words = fetched.data();
     }
+    if (cq.strict != nullptr) cq.strict->begins(cq, words, bytes);
     cq.may_wait = true;
     const ReturnCode code =
         cq.transmit ? transmit_queue_command(card, cq, words, cq.read_slot) : target_queue_command(card, cq, words);
@@ -219,7 +241,11 @@ std::uint32_t run_queue(Card& card, Cq& cq) {
     }
     step(cq, bytes);
     ++done;
-    if (cq.failed) break;  // by a trigger of its own
+    if (cq.faults != nullptr) {
+      cq.faults->carried_out(cq);
+      cq.faults->bring_back(card, cq, false);
+    }
+    if (cq.failed) break;  // by a trigger of its own, or by one that was put aside
   }
   card.tally.commands.add_owner_thread(done);
   if (done != 0 && !cq.failed && status_is_due(cq)) store_queue_status(cq);
@@ -243,6 +269,11 @@ Ct* find_ct(Card& card, const Cq& cq, std::uint32_t number) {
 }
 
 void fail_queue(Card& card, Cq& cq, ReturnCode code, std::uint32_t header) {
+  if (cq.strict != nullptr) cq.strict->refused(cq, code, header);
+  stop_queue(card, cq, code, header);
+}
+
+void stop_queue(Card& card, Cq& cq, ReturnCode code, std::uint32_t header) {
   card.tally.failed_commands.add_owner_thread();
   cq.failed = true;
   cq.status.set_fail_command(header);
@@ -272,6 +303,8 @@ void Card::started(Cq& cq) {
 }
 
 void Card::stopping(Cq& cq) {
+  if (cq.strict != nullptr) cq.strict->forget(cq);
+  if (cq.faults != nullptr) cq.faults->forget(cq);
   std::erase(active_queues_, &cq);
   const auto its_own = [&](const Trigger& trigger) {
     if (trigger.cq != &cq) return false;

@@ -30,6 +30,8 @@ void release_entry(Card& card, const Trigger&);  // the trigger is gone: fired o
 
 // engine.cpp: the client learns that a command was bad, and the queue stops.
 void fail_queue(Card& card, Cq& cq, wire::ReturnCode code, std::uint32_t header);
+// The same without a word to whoever is strict about it.
+void stop_queue(Card& card, Cq& cq, wire::ReturnCode code, std::uint32_t header);
 
 // Objects by number: only those of the queue's own resource group exist for it.
 [[nodiscard]] bool same_group(const Lni* a, const Lni* b);

@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "soft/cassini/card.hpp"
+#include "soft/cassini/faults.hpp"
+#include "soft/cassini/strict.hpp"
 #include "soft/cassini/translation.hpp"
 #include "sys/clock.hpp"
 
@@ -21,9 +23,10 @@ wire::EqSwState consumer_state(const Eq& eq) {
 
 // How far the consumer has read. What it says of the buffer before the switch does not count, nor does what cannot be.
 std::uint32_t read_slot(Eq& eq, wire::EqSwState state) {
-  if (state.reading_buffer_b() == eq.on_buffer_b && state.rd_ptr() >= 1 && state.rd_ptr() < eq.slots) {
-    eq.read_slot = state.rd_ptr();
-  }
+  if (state.reading_buffer_b() != eq.on_buffer_b || state.rd_ptr() == eq.read_slot) return eq.read_slot;
+  if (eq.lni != nullptr && eq.lni->strict != nullptr)
+    eq.lni->strict->acknowledged(eq, state.rd_ptr(), static_cast<std::uint32_t>(eq.write_byte / kEventBlock));
+  if (state.rd_ptr() >= 1 && state.rd_ptr() < eq.slots) eq.read_slot = state.rd_ptr();
   return eq.read_slot;
 }
 
@@ -45,7 +48,8 @@ void store_event(const Eq& eq, std::uint64_t at, const void* event, std::uint32_
     return;
   }
   // A client whose memory is gone has no use for events either.
-  (void)(write(eq.buffer, at, from, bytes - 8) && write(eq.buffer, at + bytes - 8, from + bytes - 8, 8));
+  if (write(eq.buffer, at, from, bytes - 8) && write(eq.buffer, at + bytes - 8, from + bytes - 8, 8)) return;
+  if (eq.lni != nullptr && eq.lni->strict != nullptr) eq.lni->strict->not_stored(eq.buffer, Thing::event_queue, eq.id);
 }
 
 template <std::size_t Words>
@@ -146,7 +150,9 @@ bool Card::has_room(Eq& eq, std::uint32_t events) {
 bool Card::post(Eq& eq, const void* event, std::uint32_t bytes) {
   if (eq.next) switch_buffer(eq);
   const wire::EqSwState state = consumer_state(eq);
-  if (!append_event(eq, state, event, bytes, 0)) {
+  const bool loses = eq.lni != nullptr && eq.lni->faults != nullptr && eq.lni->faults->loses_event();
+  if (loses || !append_event(eq, state, event, bytes, 0)) {
+    if (!loses && eq.lni != nullptr && eq.lni->strict != nullptr) eq.lni->strict->event_dropped(eq, event, bytes);
     tally.dropped_events.add_owner_thread();
     const bool known = eq.drop_number == state.event_drop_seq_no();
     if (!known) return false;  // it was told already and has not answered

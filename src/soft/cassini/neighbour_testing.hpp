@@ -55,8 +55,8 @@ class Neighbour {
   static constexpr std::size_t kPages = 16;
 
   Neighbour(Card& card, std::uint32_t number, std::uint32_t its_pid, std::uint32_t service = wire::kDefaultService,
-            const Who& who = kUser)
-      : client(card, who, number), pid(its_pid), nid(card.settings().nid) {
+            const Who& who = kUser, const ClientOptions& options = {})
+      : client(card, who, number, options), pid(its_pid), nid(card.settings().nid) {
     lni = client.lni(service);
     cp = client.cp(lni, kVni, wire::CpType::triggered);
     domain = client.domain(lni, kVni, pid).domain;

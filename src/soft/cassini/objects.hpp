@@ -29,6 +29,8 @@ namespace wire = strait::wire::cxi;
 
 class Card;
 class Client;
+class Faults;
+class Strict;
 struct Lni;
 struct Eq;
 struct Ct;
@@ -140,6 +142,8 @@ struct Lni {
   std::array<std::unique_ptr<AddressContext>, wire::kLacsPerRgid>& acs;  // of the group
   Service* service = nullptr;
   Client* client = nullptr;
+  Strict* strict = nullptr;   // of the client; null: nobody looks so closely
+  Faults* faults = nullptr;   // of the client; null: nothing goes wrong on purpose
   std::uint32_t refs = 0;     // children of every kind
   std::uint32_t next_pe = 0;  // processing elements take turns
   struct Reserved {
@@ -173,7 +177,9 @@ struct Cq {
   explicit Cq(std::uint32_t number) : id(number) {}
   std::uint32_t id;
   Lni* lni = nullptr;
-  Eq* eq = nullptr;  // for failed commands; null: none
+  Strict* strict = nullptr;  // the LNI's
+  Faults* faults = nullptr;  // the LNI's
+  Eq* eq = nullptr;          // for failed commands; null: none
   bool transmit = false, triggered = false, ethernet = false;
   std::uint32_t policy = 0;  // when the status is written back
   std::uint32_t lcid = 0;
@@ -197,6 +203,7 @@ struct Cq {
   std::uint32_t status_every = 0;  // slots since the status was written
   wire::CStateCmd state{};         // sticky for immediate commands
   bool has_state = false;
+  std::uint32_t hold = 0;  // strict: so many passes until the next command is looked at
 };
 
 struct Wait {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "soft/cassini/strict.hpp"
 #include "soft/cassini/target.hpp"
 
 namespace strait::soft::cassini {
@@ -108,6 +109,7 @@ wire::ReturnCode append(Card& card, Pte& pte, const wire::TargetCmd& command) {
     post_link(card, pte, command, stopped);
     return wire::ReturnCode::ok;
   }
+  if (pte.lni->strict != nullptr) pte.lni->strict->appended(pte, entry);
   list_of(pte, list).append(key, entry);
   if (!command.event_link_disable()) post_link(card, pte, command, wire::ReturnCode::ok);
   return wire::ReturnCode::ok;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "soft/cassini/atomics.hpp"
+#include "soft/cassini/strict.hpp"
 #include "soft/cassini/target.hpp"
 
 namespace strait::soft::cassini::target {
@@ -55,6 +56,9 @@ wire::ReturnCode move_bytes(const Card& card, const Pte& pte, const ListEntry& e
   Extents there;
   const bool writes = request.op != wire::DmaOp::get;
   wire::ReturnCode code = translate(*pte.lni, entry.lac, entry.start + landing.offset, bytes, writes, there);
+  if (code == wire::ReturnCode::no_translation && pte.lni->strict != nullptr) {
+    pte.lni->strict->not_translated(*pte.lni, entry.lac, entry.start + landing.offset, bytes, Thing::portal, pte.id);
+  }
   if (code != wire::ReturnCode::ok) return code;
   if (is_atomic(request.op)) {
     AtomicCommand command{.op = request.atomic_op, .type = request.atomic_type, .cswap = request.cswap_op};

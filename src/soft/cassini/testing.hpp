@@ -110,11 +110,12 @@ inline constexpr Who kUser{.uid = 1000, .gid = 1000, .netns = 1};
 // One open of the device by this process.
 class TestClient final : public ClientHost {
  public:
-  explicit TestClient(Card& card, const Who& who = kRoot, std::uint32_t id = 1) {
+  explicit TestClient(Card& card, const Who& who = kRoot, std::uint32_t id = 1, const ClientOptions& options = {}) {
     auto pages = sys::make_sealed_memfd("cassini-pages", Client::kPagesBytes);
     EXPECT_TRUE(pages.has_value());
     pages_ = pages->get();
     client = std::make_unique<Client>(card, id, who, memory, std::move(*pages), *this);
+    client->use(options);
   }
   void raise(std::uint32_t wait) override { raised.insert(wait); }
 

@@ -9,6 +9,8 @@
 #include <cstring>
 
 #include "soft/cassini/atomics.hpp"
+#include "soft/cassini/faults.hpp"
+#include "soft/cassini/strict.hpp"
 #include "soft/cassini/translation.hpp"
 #include "sys/clock.hpp"
 
@@ -70,7 +72,7 @@ void transfer(const Initiator& initiator, Request& request, std::uint32_t dfa, s
   const std::uint32_t here =
       request.op == DmaOp::rendezvous_put ? std::min(request.eager_length, request.length) : request.length;
   if (here != 0) {
-    const ReturnCode code = translate(*initiator.cq.lni, lac, address, here, get, request.local);
+    const ReturnCode code = initiator.reach(lac, address, here, get, request.local);
     if (code != ReturnCode::ok) return initiator.refuse(code, type);
   }
   Tally& tally = initiator.card.tally;
@@ -123,7 +125,7 @@ ReturnCode atomic_command(Card& card, Cq& cq, const std::uint64_t* words, DmaOp 
   }
   if (bytes != 0) {
     Extents operand;
-    ReturnCode code = translate(*cq.lni, command.lac(), command.local_addr(), bytes, false, operand);
+    ReturnCode code = initiator.reach(command.lac(), command.local_addr(), bytes, false, operand);
     if (code == ReturnCode::ok) code = read(operand, request.operand1, bytes);
     if (code != ReturnCode::ok) {
       initiator.refuse(code, type);
@@ -144,11 +146,24 @@ ReturnCode Initiator::open(std::uint32_t eq_number, std::uint32_t ct_number) {
   return ct != nullptr ? ReturnCode::ok : ReturnCode::invalid_event;
 }
 
+ReturnCode Initiator::reach(std::uint32_t lac, std::uint64_t address, std::uint64_t bytes, bool write,
+                            Extents& out) const {
+  const ReturnCode code = translate(*cq.lni, lac, address, bytes, write, out);
+  if (code == ReturnCode::no_translation && cq.strict != nullptr) {
+    cq.strict->not_translated(*cq.lni, lac, address, bytes, Thing::transmit_queue, cq.id, cq.read_slot);
+  }
+  return code;
+}
+
 Answer Initiator::send(Request& request, std::uint32_t dfa) const {
   Answer answer;
   if (wire::is_multicast(dfa)) {  // nothing is configured that would multiply it
     answer.code = ReturnCode::invalid_dfa_format;
     return answer;
+  }
+  if (cq.faults != nullptr) {
+    answer.code = cq.faults->on_request(cq);
+    if (answer.code != ReturnCode::ok) return answer;
   }
   Card* const target = card.fabric().by_nid(wire::nid_of_dfa(dfa));
   if (target == nullptr) {
@@ -217,7 +232,7 @@ void send_atomic(const Initiator& initiator, Request& request, std::uint32_t dfa
   if (!has_atomic(atomic)) return initiator.refuse(ReturnCode::amo_inval_op_error, type);
   request.length = wire::bytes_of(request.atomic_type);
   if (fetching) {
-    const ReturnCode code = translate(*initiator.cq.lni, lac, address, request.length, true, request.local);
+    const ReturnCode code = initiator.reach(lac, address, request.length, true, request.local);
     if (code != ReturnCode::ok) return initiator.refuse(code, type);
   }
   initiator.card.tally.atomics.add_owner_thread();
@@ -232,6 +247,7 @@ ReturnCode dma_command(Card& card, Cq& cq, const std::uint64_t* words) {
   const wire::CmdSize size = wire::size_of_header(header);
   // A trigger fires long after its queue's profile was looked at; it may be gone.
   if (!cq.lni->cps[cq.lcid]) return ReturnCode::cmd_invalid_arg;
+  if (cq.faults != nullptr && cq.faults->put_aside(cq, words)) return ReturnCode::ok;
   switch (op) {
     case DmaOp::noop:
     case DmaOp::close:  // connections are the hardware's; there are none to close here

@@ -19,6 +19,9 @@ struct Initiator {
 
   // The queues and counters that a command names. invalid_event: there is none of that number for this client.
   [[nodiscard]] wire::ReturnCode open(std::uint32_t eq_number, std::uint32_t ct_number);
+  // This client's own memory, for a command of its own.
+  [[nodiscard]] wire::ReturnCode reach(std::uint32_t lac, std::uint64_t address, std::uint64_t bytes, bool write,
+                                       Extents& out) const;
   // The answer of whoever the address belongs to.
   [[nodiscard]] Answer send(Request& request, std::uint32_t dfa) const;
   // Events and counts. `left`: the request did leave this card, so a SEND comes before the ACK. get: there is none.

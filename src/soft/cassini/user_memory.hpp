@@ -25,6 +25,8 @@ class UserMemory {
     (void)address, (void)bytes;
     return 0;
   }
+  // It cannot be reached at all any more, whoever's fault that is: what fails then says nothing about an address.
+  [[nodiscard]] virtual bool lost() const { return false; }
   // Where the device itself loads and stores these bytes; null: nowhere, read() and write() have to do.
   [[nodiscard]] virtual std::byte* direct(std::uint64_t address, std::uint64_t bytes) = 0;
 };

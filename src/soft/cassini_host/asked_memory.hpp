@@ -46,6 +46,7 @@ class AskedMemory final : public UserMemory {
     return inside(address, bytes);
   }
   [[nodiscard]] std::byte* direct(std::uint64_t /*address*/, std::uint64_t /*bytes*/) override { return nullptr; }
+  [[nodiscard]] bool lost() const override { return asker_->dead(); }
 
  private:
   [[nodiscard]] bool inside(std::uint64_t address, std::uint64_t bytes) const {

@@ -52,6 +52,8 @@ class Channel {
   // tear_down() and end_port() may follow.
   virtual void close() {}
   [[nodiscard]] virtual std::string counters() = 0;
+  // What strict has found since the last call. Also at the end of the process: waits for others a second at the most.
+  [[nodiscard]] virtual std::vector<Finding> findings() = 0;
 
   [[nodiscard]] virtual int pages() const = 0;  // the file whose offsets cookies are
   [[nodiscard]] virtual std::uint32_t id() const = 0;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "soft/cassini_host/lock_within.hpp"
 #include "sys/process.hpp"
 #include "sys/socket.hpp"
 
@@ -14,6 +15,7 @@ namespace {
 constexpr std::int64_t kReachPatienceNs = 10'000'000'000;
 // The server answers at once; one that does not is stopped or stuck.
 constexpr std::int64_t kCallPatienceNs = 60'000'000'000;
+constexpr std::int64_t kEndPatienceNs = 1'000'000'000;
 
 protocol::Ask make_ask(protocol::Kind kind, std::initializer_list<std::uint64_t> words) {
   protocol::Ask ask{};
@@ -73,7 +75,7 @@ constinit const std::uint64_t probe_word = 0x4361737369'6e6921;
 }  // namespace
 
 Result<std::unique_ptr<Connection>> Connection::open(const ServerPlace& place, std::uint32_t device,
-                                                     const sys::Caller& caller) {
+                                                     const sys::Caller& caller, const TrialSettings& trial) {
   STRAIT_TRY(sys::Fd socket, reach_server(place, sys::Deadline::after_ns(kReachPatienceNs)));
   if (const auto server = sys::peer_credentials(socket.get())) sys::allow_access_by(server->pid);
   STRAIT_TRY(sys::PacketPair pair, sys::packet_pair());
@@ -81,8 +83,9 @@ Result<std::unique_ptr<Connection>> Connection::open(const ServerPlace& place, s
   protocol::Ask hello = make_ask(
       protocol::Kind::hello, {protocol::kVersion, device, reinterpret_cast<std::uint64_t>(&probe_word), probe_word});
   sign(hello, caller);
+  hello.strict = trial.strict ? 1 : 0;
   const int other = pair.other.get();
-  STRAIT_TRY(Told told, made->ask(hello, {}, {&other, 1}));
+  STRAIT_TRY(Told told, made->ask(hello, std::as_bytes(std::span(trial.faults)), {&other, 1}));
   if (told.answer.result < 0)
     return fail_errno(static_cast<int>(-told.answer.result), fmt::format("strait-cassini has no device cxi{}", device));
   if (!told.file.valid()) return fail_errno(EIO, "strait-cassini sent no pages");
@@ -154,6 +157,14 @@ void Connection::lend_port(std::uint32_t memory, const strait_memory_port* port)
 std::string Connection::counters() {
   auto told = ask(make_ask(protocol::Kind::counters, {}));
   return told ? std::move(told->text) : std::string();
+}
+
+std::vector<Finding> Connection::findings() {
+  if (!socket_.valid()) return {};
+  const std::unique_lock lock = lock_within(mutex_, kEndPatienceNs);
+  if (!lock.owns_lock()) return {};
+  const auto told = call(socket_.get(), make_ask(protocol::Kind::findings, {}));
+  return told && told->answer.result == 0 ? parse_findings(told->text) : std::vector<Finding>();
 }
 
 Result<std::string> ask_counters(int server) {

@@ -8,6 +8,7 @@
 #include "soft/cassini_host/channel.hpp"
 #include "soft/cassini_host/helper.hpp"
 #include "soft/cassini_host/start.hpp"
+#include "soft/cassini_host/trial.hpp"
 
 namespace strait::soft::cassini {
 
@@ -21,7 +22,8 @@ class Connection final : public Channel {
  public:
   // Error::sys_errno ENODEV: there is no such device.
   [[nodiscard]] static Result<std::unique_ptr<Connection>> open(const ServerPlace& place, std::uint32_t device,
-                                                                const sys::Caller& caller);
+                                                                const sys::Caller& caller,
+                                                                const TrialSettings& trial = {});
 
   [[nodiscard]] long write(std::span<const std::byte> command, const sys::Caller& caller,
                            std::span<const NamedMemory> memory) override;
@@ -34,6 +36,7 @@ class Connection final : public Channel {
   void lend_port(std::uint32_t memory, const strait_memory_port* port) override;
   void end_port(std::uint32_t memory) override { helper_.end(memory); }
   [[nodiscard]] std::string counters() override;
+  [[nodiscard]] std::vector<Finding> findings() override;
   [[nodiscard]] int pages() const override { return pages_.get(); }
   [[nodiscard]] std::uint32_t id() const override { return id_; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "soft/cassini_host/family.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "soft/cassini_host/places.hpp"
 #include "soft/cassini_host/server.hpp"
 #include "soft/host/path.hpp"
+#include "soft/host/report.hpp"
 #include "sys/clock.hpp"
 #include "sys/fork.hpp"
 #include "sys/note.hpp"
@@ -149,7 +151,14 @@ class CxiFamily final : public host::Family {
     OpenSettings settings;
     settings.device = card;
     STRAIT_TRY(settings.memory, DeviceMemorySettings::from_environment());
+    STRAIT_TRY(settings.trial, TrialSettings::from_environment());
+    // For the last line of `strait run`: that the device was opened, and what was found. One file for each open.
+    const std::string name = fmt::format("cxi{}-{}", card, opens_.fetch_add(1, std::memory_order_relaxed));
+    settings.told = [root = root_, name](std::uint64_t findings) {
+      host::leave_report(root, name, fmt::format("strict_findings={}", findings));
+    };
     STRAIT_TRY(std::shared_ptr<OpenDevice> device, OpenDevice::open(std::move(settings)));
+    host::leave_report(root_, name, "");
     STRAIT_TRY(sys::Fd fd, sys::Fd::copy_of(device->channel().pages()));
     const auto known = clients();
     known->add(card, device->channel().id(), device);
@@ -192,6 +201,7 @@ class CxiFamily final : public host::Family {
   }
 
   const std::string root_;
+  std::atomic<std::uint32_t> opens_{0};
   std::mutex mutex_;
   sys::ForkMark mark_;
   std::shared_ptr<Clients> clients_;

@@ -16,6 +16,8 @@
 namespace strait::soft::cassini {
 namespace {
 
+constexpr std::int64_t kEndPatienceNs = 1'000'000'000;
+
 Who who_of_caller(const sys::Caller& caller) {
   Who who;
   who.uid = caller.uid;
@@ -224,7 +226,8 @@ int LocalMemory::remove(std::uint64_t address) {
 
 // ---- Channel --------------------------------------------------------------------------------------------------------
 
-Result<std::unique_ptr<LocalChannel>> LocalChannel::open(std::uint32_t device, const sys::Caller& caller) {
+Result<std::unique_ptr<LocalChannel>> LocalChannel::open(std::uint32_t device, const sys::Caller& caller,
+                                                         const ClientOptions& options) {
   if (device >= LocalFabric::kCards)
     return fail_errno(ENODEV, fmt::format("there is no device cxi{} in this process", device));
   STRAIT_TRY(std::shared_ptr<LocalFabric> fabric, LocalFabric::get());
@@ -235,6 +238,7 @@ Result<std::unique_ptr<LocalChannel>> LocalChannel::open(std::uint32_t device, c
   made->fabric_->with([&](Fabric& cards) {
     made->client_ = std::make_unique<Client>(*cards.card(device), made->id_, who_of_caller(caller), made->memory_,
                                              std::move(pages), made->waits_);
+    made->client_->use(options);
   });
   return made;
 }
@@ -310,6 +314,17 @@ void LocalChannel::tear_down(std::uint32_t md) {
 std::string LocalChannel::counters() {
   if (fabric_->in_child()) return {};
   return fabric_->with([&](Fabric& cards) { return counters_of(cards); });
+}
+
+std::vector<Finding> LocalChannel::findings() {
+  if (fabric_->in_child()) return {};
+  return fabric_->with_patience(
+      kEndPatienceNs,
+      [&](Fabric& cards) {
+        settle(cards);
+        return client_->take_findings(Strict::kMostKept);
+      },
+      std::vector<Finding>());
 }
 
 }  // namespace strait::soft::cassini

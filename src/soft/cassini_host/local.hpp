@@ -11,6 +11,7 @@
 
 #include "soft/cassini/card.hpp"
 #include "soft/cassini_host/channel.hpp"
+#include "soft/cassini_host/lock_within.hpp"
 #include "soft/cassini_host/own_memory.hpp"
 #include "soft/cassini_host/waits.hpp"
 #include "sys/event.hpp"
@@ -35,6 +36,14 @@ class LocalFabric {
     waiting_.fetch_sub(1, std::memory_order_relaxed);
     wake_.raise();
     return call(fabric_);
+  }
+  // The same, unless somebody keeps the cards for too long: then `fallback`.
+  template <class Call, class Answer>
+  Answer with_patience(std::int64_t patience_ns, Call call, Answer fallback) {
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    const std::unique_lock lock = lock_within(mutex_, patience_ns);
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+    return lock.owns_lock() ? call(fabric_) : fallback;
   }
   [[nodiscard]] bool in_child() const { return mark_.in_child(); }
   [[nodiscard]] std::uint32_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
@@ -83,7 +92,8 @@ class LocalMemory final : public UserMemory {
 
 class LocalChannel final : public Channel {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<LocalChannel>> open(std::uint32_t device, const sys::Caller& caller);
+  [[nodiscard]] static Result<std::unique_ptr<LocalChannel>> open(std::uint32_t device, const sys::Caller& caller,
+                                                                  const ClientOptions& options = {});
   ~LocalChannel() override;
 
   [[nodiscard]] long write(std::span<const std::byte> command, const sys::Caller& caller,
@@ -99,6 +109,7 @@ class LocalChannel final : public Channel {
   void end_port(std::uint32_t /*memory*/) override {}
   void close() override;
   [[nodiscard]] std::string counters() override;
+  [[nodiscard]] std::vector<Finding> findings() override;
   [[nodiscard]] int pages() const override { return pages_.get(); }
   [[nodiscard]] std::uint32_t id() const override { return id_; }
 

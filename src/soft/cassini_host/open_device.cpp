@@ -22,12 +22,18 @@ Result<std::unique_ptr<OpenDevice>> OpenDevice::open(OpenSettings settings) {
   const sys::Caller caller = sys::current_caller();
   std::unique_ptr<Channel> channel;
   if (settings.local) {
-    STRAIT_TRY(channel, LocalChannel::open(settings.device, caller));
+    STRAIT_TRY(const ClientOptions options, settings.trial.options());
+    STRAIT_TRY(channel, LocalChannel::open(settings.device, caller, options));
   } else {
     if (settings.server.name.empty()) settings.server.name = server_name();
-    STRAIT_TRY(channel, Connection::open(settings.server, settings.device, caller));
+    STRAIT_TRY(channel, Connection::open(settings.server, settings.device, caller, settings.trial));
   }
-  return std::unique_ptr<OpenDevice>(new OpenDevice(std::move(channel), std::move(settings.memory)));
+  std::unique_ptr<OpenDevice> made(new OpenDevice(std::move(channel), std::move(settings.memory)));
+  if (settings.trial.strict) {
+    if (settings.trial.nic.empty()) settings.trial.nic = fmt::format("cxi{}", settings.device);
+    STRAIT_TRY(made->watch_, StrictWatch::start(*made->channel_, std::move(settings.trial), std::move(settings.told)));
+  }
+  return made;
 }
 
 OpenDevice::~OpenDevice() {

@@ -13,6 +13,7 @@
 #include "soft/cassini_host/device_memory.hpp"
 #include "soft/cassini_host/own_memory.hpp"
 #include "soft/cassini_host/start.hpp"
+#include "soft/cassini_host/strict_watch.hpp"
 #include "sys/mapping.hpp"
 
 namespace strait::soft::cassini {
@@ -22,6 +23,8 @@ struct OpenSettings {
   bool local = false;
   ServerPlace server;  // an empty name: server_name()
   DeviceMemorySettings memory;
+  TrialSettings trial;
+  StrictWatch::Told told;  // how many findings there are, when there is another
 };
 
 class OpenDevice {
@@ -43,6 +46,8 @@ class OpenDevice {
   [[nodiscard]] Channel& channel() { return *channel_; }
   // The kernel that its device memory comes from.
   [[nodiscard]] kernel::Kernel& kernel() { return device_memory_.kernel(); }
+  // What was found in this program and told; null: nobody is strict.
+  [[nodiscard]] StrictWatch* watch() { return watch_.get(); }
 
  private:
   OpenDevice(std::unique_ptr<Channel> channel, DeviceMemorySettings memory)
@@ -59,6 +64,7 @@ class OpenDevice {
   DeviceMemories device_memory_;
   std::mutex mutex_;  // of what follows
   std::map<std::uint64_t, Mapped> mapped_;
+  std::unique_ptr<StrictWatch> watch_;  // last: it asks the channel
 };
 
 }  // namespace strait::soft::cassini

@@ -24,6 +24,7 @@ Cxi& cxi_of(strait_cxi* cxi) {
 Result<OpenSettings> parse_cxi_config(std::string_view text) {
   OpenSettings out;
   STRAIT_TRY(out.memory, DeviceMemorySettings::from_environment());
+  STRAIT_TRY(out.trial, TrialSettings::from_environment());
   while (!text.empty()) {
     const std::string_view pair = text.substr(0, text.find(','));
     text.remove_prefix(pair.size() == text.size() ? pair.size() : pair.size() + 1);

@@ -31,6 +31,7 @@ class ProcessMemory final : public UserMemory {
   [[nodiscard]] bool reaches(std::uint64_t address, std::uint64_t bytes, bool writable) override;
   [[nodiscard]] std::uint32_t huge_shift(std::uint64_t address, std::uint64_t bytes) override;
   [[nodiscard]] std::byte* direct(std::uint64_t address, std::uint64_t bytes) override;
+  [[nodiscard]] bool lost() const override { return has_to_ask() && (asker_ == nullptr || asker_->dead()); }
 
   // 0 or -errno: EEXIST, EINVAL (the file could shrink), ENOMEM.
   [[nodiscard]] int share(std::uint64_t address, std::uint64_t bytes, int fd, std::uint64_t offset);

@@ -10,24 +10,28 @@
 
 namespace strait::soft::cassini::protocol {
 
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::uint32_t kMagic = 0x69787843;
 inline constexpr std::size_t kMostBytes = 48 * 1024;   // of one packet
 inline constexpr std::size_t kMostCommand = 22432;     // the driver's own limit
 inline constexpr std::size_t kMostCarried = 2;         // pieces of device memory that one command can name
+inline constexpr std::size_t kMostFaults = 4096;       // of the text
+inline constexpr std::size_t kMostFindings = 64;       // in one answer
 inline constexpr std::size_t kMostCopied = 32 * 1024;  // in one MemoryAsk
 
 enum class Kind : std::uint32_t {
-  hello = 1,  // words: version, device, cards wanted; files: the other socket
-  write,      // carried pieces, then the command
-  map,        // words: offset, bytes
-  unmap,      // words: offset
-  wait,       // words: wait
-  share,      // words: address, bytes, offset; files: the memory
+  hello =
+      1,  // words: version, device, an address of the client and the word there; files: the other socket; rest: faults
+  write,  // carried pieces, then the command
+  map,    // words: offset, bytes
+  unmap,  // words: offset
+  wait,   // words: wait
+  share,  // words: address, bytes, offset; files: the memory
   unshare,    // words: address
   tear_down,  // words: md
   counters,   // answer: text
   number,     // words: which (Number), device; answer word: value
+  findings,   // answer: text, of what was found since the last time
 };
 
 enum class Number : std::uint32_t { rgids_free = 1, odp_requests, flushes, restricted, landed };
@@ -38,7 +42,9 @@ struct Ask {
   std::uint64_t words[4];
   std::uint32_t uid, gid;
   std::uint64_t network;
-  std::uint8_t admin, net_raw, carried, reserved[5];
+  std::uint8_t admin, net_raw, carried;
+  std::uint8_t strict;  // of hello
+  std::uint8_t reserved[4];
 };
 static_assert(sizeof(Ask) == 64 && std::is_trivial_v<Ask>);
 

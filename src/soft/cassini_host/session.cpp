@@ -6,11 +6,13 @@
 #include <cstring>
 
 #include "soft/cassini_host/carried_files.hpp"
+#include "soft/cassini_host/trial.hpp"
 
 namespace strait::soft::cassini {
 namespace {
 
 constexpr std::int64_t kAnswerPatienceNs = 1'000'000'000;
+constexpr int kSettlePasses = 256;
 
 Who who_of(const protocol::Ask& ask) {
   Who who;
@@ -23,6 +25,11 @@ Who who_of(const protocol::Ask& ask) {
 }
 
 }  // namespace
+
+void settle(Fabric& fabric) {
+  for (int i = 0; i < kSettlePasses && fabric.drive() != 0; ++i) {
+  }
+}
 
 std::string counters_of(Fabric& fabric) {
   std::map<std::string, std::uint64_t> sums;
@@ -57,8 +64,14 @@ bool Session::serve() {
   }
 }
 
-void Session::hello(const protocol::Ask& ask, std::vector<sys::Fd>& files, Reply& reply) {
-  if (client_ || ask.words[0] != protocol::kVersion || files.size() != 1) {
+void Session::hello(const protocol::Ask& ask, std::span<const std::byte> rest, std::vector<sys::Fd>& files,
+                    Reply& reply) {
+  if (client_ || ask.words[0] != protocol::kVersion || files.size() != 1 || rest.size() > protocol::kMostFaults) {
+    reply.result = -EINVAL;
+    return;
+  }
+  const auto options = TrialSettings::parse(ask.strict != 0, {reinterpret_cast<const char*>(rest.data()), rest.size()});
+  if (!options) {
     reply.result = -EINVAL;
     return;
   }
@@ -76,6 +89,7 @@ void Session::hello(const protocol::Ask& ask, std::vector<sys::Fd>& files, Reply
   asker_ = std::make_shared<MemoryAsker>(std::move(files.front()));
   memory_ = std::make_unique<ProcessMemory>(peer_.pid, ask.words[2], ask.words[3], asker_, may_reach_);
   client_ = std::make_unique<Client>(*card, id_, who_of(ask), *memory_, std::move(*pages), waits_);
+  client_->use(*options);
   reply.words[0] = id_;
   reply.words[1] = memory_->has_to_ask() ? 1 : 0;
   reply.file = std::move(*copy);
@@ -130,7 +144,7 @@ void Session::number(const protocol::Ask& ask, Reply& reply) {
 void Session::answer(const protocol::Ask& ask, std::span<const std::byte> rest, std::vector<sys::Fd>& files,
                      Reply& reply) {
   switch (ask.kind) {
-    case protocol::Kind::hello: return hello(ask, files, reply);
+    case protocol::Kind::hello: return hello(ask, rest, files, reply);
     case protocol::Kind::counters: reply.text = counters_of(fabric_); return;
     case protocol::Kind::number: return number(ask, reply);
     default: break;
@@ -156,6 +170,11 @@ void Session::answer(const protocol::Ask& ask, std::span<const std::byte> rest, 
     case protocol::Kind::share:
       if (files.size() == 1)
         reply.result = memory_->share(ask.words[0], ask.words[1], files.front().get(), ask.words[2]);
+      return;
+    case protocol::Kind::findings:
+      settle(fabric_);
+      reply.text = findings_text(client_->take_findings(protocol::kMostFindings));
+      reply.result = 0;
       return;
     case protocol::Kind::unshare: reply.result = memory_->unshare(ask.words[0]); return;
     case protocol::Kind::tear_down:

@@ -36,7 +36,7 @@ class Session {
     sys::Fd file;
   };
   void answer(const protocol::Ask& ask, std::span<const std::byte> rest, std::vector<sys::Fd>& files, Reply& reply);
-  void hello(const protocol::Ask& ask, std::vector<sys::Fd>& files, Reply& reply);
+  void hello(const protocol::Ask& ask, std::span<const std::byte> rest, std::vector<sys::Fd>& files, Reply& reply);
   void write(const protocol::Ask& ask, std::span<const std::byte> rest, std::vector<sys::Fd>& files, Reply& reply);
   void number(const protocol::Ask& ask, Reply& reply);
 
@@ -50,6 +50,10 @@ class Session {
   std::unique_ptr<ProcessMemory> memory_;
   std::unique_ptr<Client> client_;  // last: it uses the others
 };
+
+// Rings are looked at until they are empty, or a while has passed: so that what was rung before somebody asks what was
+// found is among it.
+void settle(Fabric& fabric);
 
 // "commands=12,puts=3": all cards together.
 [[nodiscard]] std::string counters_of(Fabric& fabric);
