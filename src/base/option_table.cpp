@@ -87,7 +87,7 @@ constexpr std::array kTable = {
     OptionRow{
         "strict", "0", flag,
         "The software NIC as a sanitizer: lands bytes late and out of order, reports what a program may not do, and "
-        "makes the process exit with 66 if it did.",
+        "makes the process exit with 66 if it did. A software Cassini reads commands late and reports likewise.",
         nullptr},
     OptionRow{"strict_report", "", text, "File that also gets the findings of `strict`, one JSON object a line.",
               nullptr},
@@ -96,7 +96,9 @@ constexpr std::array kTable = {
               "programs that wait by looking at memory.",
               nullptr},
     OptionRow{"faults", "", text,
-              "What the software NIC does wrong on purpose, for example drop=2%,dup=1%,reorder=1%,seed=7.", nullptr},
+              "What the software NIC does wrong on purpose, for example drop=2%,dup=1%,reorder=1%,seed=7. A software "
+              "Cassini takes those of them that its programs could see.",
+              nullptr},
     OptionRow{"peer_memory", "none", text,
               "Ways of the software NIC to device memory by its plain address, separated by commas: the peer-memory "
               "clients nvidia (or nvidia_persistent) and amd, and p2p for nvidia_p2p pages; none.",

@@ -50,8 +50,8 @@ struct Ring {
 
 // A program with one of everything.
 struct Party {
-  Party(Card& card, Memory& its_memory, std::uint32_t id, std::uint32_t pid)
-      : memory(its_memory), program(card, memory, kProgramUser, id) {
+  Party(Card& card, Memory& its_memory, std::uint32_t id, std::uint32_t pid, bool strict = false)
+      : memory(its_memory), program(card, memory, kProgramUser, id, {.strict = strict, .faults = {}}) {
     cxi::LniAllocCmd lni_alloc{};
     lni_alloc.svc_id = cxi::kDefaultService;
     lni = program.ask<cxi::LniAllocResp>(lni_alloc).lni;
@@ -292,7 +292,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   street.bad_memory.reset();
   street.bad_memory.set_direct(true);
   {
-    Party party(card, street.bad_memory, 2, kBadPid);
+    Party party(card, street.bad_memory, 2, kBadPid, true);
     party.portal(0, cxi::kPteIsMatching | cxi::kPteEnFlowctrl, true, false);
     party.portal(1, 0, true, true);
     party.portal(255, cxi::kPteIsMatching, true, true);

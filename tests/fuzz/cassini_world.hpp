@@ -157,11 +157,14 @@ struct Books {
 // One open of the device. A response goes to the first bytes of page 0.
 class Program final : public cassini::ClientHost {
  public:
-  Program(cassini::Card& card, Memory& memory, const cassini::Who& who, std::uint32_t id) : memory_(memory) {
+  Program(cassini::Card& card, Memory& memory, const cassini::Who& who, std::uint32_t id,
+          const cassini::ClientOptions& options = {})
+      : memory_(memory) {
     auto pages = sys::make_sealed_memfd("cassini-fuzz", cassini::Client::kPagesBytes);
     require(pages.has_value(), "there are files in memory");
     pages_ = pages->get();
     client = std::make_unique<cassini::Client>(card, id, who, memory, std::move(*pages), *this);
+    client->use(options);
   }
   void raise(std::uint32_t) override { ++raised; }
 

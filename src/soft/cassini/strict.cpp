@@ -224,11 +224,19 @@ void Strict::not_stored(const Place& place, Thing thing, std::uint32_t number) {
 // ---- Counters and profiles ------------------------------------------------------------------------------------------
 
 void Strict::freeing(const Ct& ct) {
-  if (ct.triggers.empty()) return;
+  // Who only wants the counter stored at a number has no use for that any more: it is how libraries wait.
+  const auto matters = [](const Trigger& trigger) {
+    if (trigger.op != wire::CtOp::trig_event) return true;
+    wire::CtCmd command;
+    std::memcpy(&command, trigger.command.data(), sizeof command);
+    return command.eq() != wire::kEqNone;
+  };
+  const auto first = std::find_if(ct.triggers.begin(), ct.triggers.end(), matters);
+  if (first == ct.triggers.end()) return;
+  const auto all = std::count_if(first, ct.triggers.end(), matters);
   found(Rule::counter_freed_in_use, Thing::counter, ct.id,
-        fmt::format("{} trigger{} wait{} for it, the first for {}; it is at {}", ct.triggers.size(),
-                    ct.triggers.size() == 1 ? "" : "s", ct.triggers.size() == 1 ? "s" : "",
-                    ct.triggers.front().threshold, ct.success));
+        fmt::format("{} trigger{} wait{} for it, the first for {}; it is at {}", all, all == 1 ? "" : "s",
+                    all == 1 ? "s" : "", first->threshold, ct.success));
 }
 
 void Strict::counter_missing(const Trigger& trigger, std::uint32_t ct) {

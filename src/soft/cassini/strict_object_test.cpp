@@ -45,6 +45,15 @@ TEST(CassiniStrictObject, ACounterThatIsFreedUnderItsTriggers) {
   }
 }
 
+TEST(CassiniStrictObject, WhoOnlyWaitsForACounterMayFreeIt) {
+  Watched it;
+  const std::uint32_t ct = it.program.client.ct(it.program.lni).ctn;
+  arm(it, wire::CtOp::trig_event, ct, 0, 10);  // stores the counter then, and tells no queue
+  ASSERT_EQ(it.program.client.client->card().counters.find(ct)->triggers.size(), 1u);
+  EXPECT_EQ(it.program.client.free<wire::CtFreeCmd>(ct), 0);
+  EXPECT_EQ(it.rules(), "");
+}
+
 TEST(CassiniStrictObject, ACounterThatIsFreedBeforeATriggerActsOnIt) {
   for (const bool right : {false, true}) {
     Watched it;

@@ -15,7 +15,6 @@ namespace {
 constexpr std::int64_t kReachPatienceNs = 10'000'000'000;
 // The server answers at once; one that does not is stopped or stuck.
 constexpr std::int64_t kCallPatienceNs = 60'000'000'000;
-constexpr std::int64_t kEndPatienceNs = 1'000'000'000;
 
 protocol::Ask make_ask(protocol::Kind kind, std::initializer_list<std::uint64_t> words) {
   protocol::Ask ask{};

@@ -16,8 +16,6 @@
 namespace strait::soft::cassini {
 namespace {
 
-constexpr std::int64_t kEndPatienceNs = 1'000'000'000;
-
 Who who_of_caller(const sys::Caller& caller) {
   Who who;
   who.uid = caller.uid;

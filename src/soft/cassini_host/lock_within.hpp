@@ -11,6 +11,8 @@
 
 namespace strait::soft::cassini {
 
+inline constexpr std::int64_t kEndPatienceNs = 1'000'000'000;
+
 [[nodiscard]] inline std::unique_lock<std::mutex> lock_within(std::mutex& mutex, std::int64_t patience_ns) {
   std::unique_lock lock(mutex, std::try_to_lock);
   const sys::Deadline deadline = sys::Deadline::after_ns(patience_ns);

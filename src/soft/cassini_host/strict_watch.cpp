@@ -13,7 +13,6 @@ namespace strait::soft::cassini {
 namespace {
 
 constexpr std::int64_t kEveryNs = 50'000'000;
-constexpr std::int64_t kLockPatienceNs = 1'000'000'000;
 
 // Those that are there when the process ends. Never destroyed: threads may outlive everything else.
 struct Watches {
@@ -65,7 +64,7 @@ StrictWatch::~StrictWatch() {
 void StrictWatch::collect() {
   if (mark_.in_child()) return;
   // At the end of a process whoever has it may never let go.
-  const std::unique_lock lock = lock_within(mutex_, kLockPatienceNs);
+  const std::unique_lock lock = lock_within(mutex_, kEndPatienceNs);
   if (!lock.owns_lock()) return;
   for (;;) {
     const std::vector<Finding> found = channel_.findings();
