@@ -117,8 +117,9 @@ class Card {
   void stopping(Ct& ct);  // drops its triggers
   // Counter arithmetic with everything it sets off: triggers, write-backs.
   void count(Ct& ct, std::uint64_t successes, std::uint32_t failures);
-  void settle(Ct& ct, bool all);  // triggers that are due fire; all: each of them is
-  void cancel(Ct& ct);            // its triggers go without firing
+  void settle(Ct& ct, bool all);                  // triggers that are due fire; all: each of them is
+  void cancel(Ct& ct);                            // its triggers go without firing
+  void wait_for(Ct& ct, const Trigger& trigger);  // behind all that wait for the same number
 
   // ---- Target (target*.cpp).
   // A request from a card of the fabric, this one included: matches, lands, counts and posts the target's events.
@@ -153,6 +154,7 @@ class Card {
   std::vector<Ct*> active_counters_;
   std::size_t next_counter_ = 0;        // whose doorbells are looked at next
   std::list<Trigger> due_;              // reached their threshold, in order
+  std::list<Trigger> spare_;            // their nodes, to be used again: as many as ever waited at a time
   bool firing_ = false;                 // somebody further up is working on them
   std::vector<std::uint32_t> watched_;  // event queues with Eq::watched
   std::uint32_t passes_ = 0;            // of drive()

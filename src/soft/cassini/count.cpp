@@ -2,6 +2,7 @@
 // Counting events: 48 bits of successes that wrap, 7 bits of failures that stop at their largest (the public sources do
 // not say; a count that went round to 0 would hide errors), doorbells, and triggers that wait for a number.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "soft/cassini/engine.hpp"
@@ -73,6 +74,18 @@ bool take_doorbells(Card& card, Ct& ct) {
   return rang;
 }
 
+// Those of one number fire in the order in which they came. Most come in rising order.
+void Card::wait_for(Ct& ct, const Trigger& trigger) {
+  auto at = ct.triggers.end();
+  while (at != ct.triggers.begin() && std::prev(at)->threshold > trigger.threshold) --at;
+  if (spare_.empty()) {
+    ct.triggers.insert(at, trigger);
+    return;
+  }
+  spare_.front() = trigger;
+  ct.triggers.splice(at, spare_, spare_.begin());
+}
+
 void Card::settle(Ct& ct, bool all) {
   auto end = ct.triggers.begin();
   while (end != ct.triggers.end() && (all || end->threshold <= ct.success)) ++end;
@@ -89,7 +102,7 @@ void Card::fire_due() {
   const std::uint64_t most_bytes = tally.bytes.load() + kBytesPerTurn;
   while (!due_.empty() && tally.bytes.load() < most_bytes) {
     const Trigger trigger = due_.front();
-    due_.pop_front();
+    spare_.splice(spare_.begin(), due_, due_.begin());
     release_entry(*this, trigger);
     tally.triggered.add_owner_thread();
     fire(*this, trigger);

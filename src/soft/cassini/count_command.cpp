@@ -2,7 +2,6 @@
 // Commands of a queue for counters: at once, or when another counter has reached a number.
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 #include "soft/cassini/engine.hpp"
@@ -77,10 +76,7 @@ ReturnCode arm(Card& card, Cq& cq, const std::uint64_t* words, CtOp op) {
     ++service->tles;
     if (service->tle_pool) card.registers.triggers(*service->tle_pool, service->tles);
   }
-  // Behind all of the same number: those fire in the order in which they came. Most come in rising order.
-  auto at = watched->triggers.end();
-  while (at != watched->triggers.begin() && std::prev(at)->threshold > trigger.threshold) --at;
-  watched->triggers.insert(at, trigger);
+  card.wait_for(*watched, trigger);
   card.settle(*watched, false);
   return ReturnCode::ok;
 }

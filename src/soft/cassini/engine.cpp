@@ -91,11 +91,7 @@ void look_at_pointer(Card& card, Cq& cq) {
   }
   if (pointer < wire::kFirstBlock || pointer >= cq.slots) {
     stop_queue(card, cq, ReturnCode::cmd_invalid_arg, 0);
-    if (cq.strict != nullptr) {
-      cq.strict->found(Rule::pointer_outside, cq.transmit ? Thing::transmit_queue : Thing::target_queue, cq.id,
-                       fmt::format("it is {}; blocks {} to {} are in the ring, and the queue has stopped for good",
-                                   pointer, wire::kFirstBlock, cq.slots - 1));
-    }
+    if (cq.strict != nullptr) cq.strict->outside(cq, pointer);
     return;
   }
   if (cq.strict != nullptr) cq.strict->rung(cq, pointer);

@@ -74,6 +74,7 @@ class Strict {
   // ---- Command queues (strict_ring.cpp).
   // The client says that its commands end at `to`; so far they ended at cq.seen_write_slot.
   void rung(Cq& cq, std::uint32_t to);
+  void outside(const Cq& cq, std::uint32_t pointer);
   // The card is about to carry out the command at its place in the ring.
   void begins(const Cq& cq, const std::uint64_t* words, std::uint32_t bytes);
   void refused(const Cq& cq, wire::ReturnCode code, std::uint32_t header);

@@ -139,6 +139,12 @@ void Strict::rung(Cq& cq, std::uint32_t to) {
   look_ahead(cq, ring, to);
 }
 
+void Strict::outside(const Cq& cq, std::uint32_t pointer) {
+  found(Rule::pointer_outside, cq.transmit ? Thing::transmit_queue : Thing::target_queue, cq.id,
+        fmt::format("it is {}; blocks {} to {} are in the ring, and the queue has stopped for good", pointer,
+                    wire::kFirstBlock, cq.slots - 1));
+}
+
 void Strict::begins(const Cq& cq, const std::uint64_t* words, std::uint32_t bytes) {
   const auto known = rings_.find(&cq);
   if (known == rings_.end()) return;

@@ -40,6 +40,7 @@ OpenDevice::~OpenDevice() {
   for (auto& [address, mapped] : mapped_) {
     if (mapped.alias.valid()) (void)drop_doorbell(reinterpret_cast<const void*>(address));
   }
+  watch_.reset();     // asks once more
   channel_->close();  // before the memory goes that it uses
 }
 
