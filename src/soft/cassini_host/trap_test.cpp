@@ -32,6 +32,7 @@ class TrapTest : public ::testing::Test {
     word(kResetFailure).store(kResetAtRest);
     ASSERT_TRUE(add_doorbell(shown_.data(), page_.data()));
     device_ = std::thread([this] { take(); });
+    while (!takes_) std::this_thread::yield();  // a death test forks: not while a thread is being made
   }
   void TearDown() override {
     stop_ = true;
@@ -44,6 +45,7 @@ class TrapTest : public ::testing::Test {
   }
   // As the engine does: additions, then resets.
   void take() {
+    takes_ = true;
     while (!stop_) {
       taken_success_ += word(kAddSuccess).exchange(0);
       taken_failure_ += word(kAddFailure).exchange(0);
@@ -68,7 +70,7 @@ class TrapTest : public ::testing::Test {
 
   sys::Fd file_;
   sys::Mapping shown_, page_, devices_;
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false}, takes_{false};
   std::atomic<std::uint64_t> taken_success_{0}, taken_failure_{0};
   std::thread device_;
 };
