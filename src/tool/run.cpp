@@ -78,7 +78,7 @@ const Manual kRunManual{
         "  3    not possible here, or PROGRAM would not see the devices\n"
         "  126  PROGRAM may not be executed, or is none\n"
         "  127  there is no such PROGRAM\n"
-        "With --strict, 66 when the NICs or Cassinis found something that PROGRAM may not do.",
+        "With --strict, 66 when the devices found something that PROGRAM may not do.",
 };
 
 constexpr int kMayNotRun = 126;
