@@ -59,9 +59,10 @@ void Cache::State::publish_locked(Entry& e, const Order::Hint& hint) {
   ages.push({now, &e, cold.generation});
   stats.bytes += length;
   stats.fds += cold.fds;
-  publications.store(publications.load(kRelaxed) + 1, std::memory_order_release);
   e.state.store(EntryState::live, std::memory_order_release);
   index.insert(Index::hash_of(base, length, e.access.load(kRelaxed)), &e);
+  // Behind the entry: who reads this number and then does not find it has read the one before.
+  publications.store(publications.load(kRelaxed) + 1, std::memory_order_release);
 }
 
 std::uint32_t Cache::State::uses_locked(const Entry& e) const {
