@@ -158,10 +158,8 @@ function(strait_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} strait_flags GTest::gtest GTest::gtest_main)
   strait_unity(${name})
-  if(STRAIT_UNITY AND NOT ARG_LABEL STREQUAL "device")
-    # A lane's test programs are built once and run once: to optimise them takes longer than it saves. Those of device/
-    # are the code under test, in headers.
-    target_compile_options(${name} PRIVATE -O0)
+  if(NOT ARG_LABEL STREQUAL "device")  # there headers are the code under test
+    target_compile_options(${name} PRIVATE ${STRAIT_TEST_FLAGS})
   endif()
   include(GoogleTest)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "${ARG_FILTER}" PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${ARG_LABEL}

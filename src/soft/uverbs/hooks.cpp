@@ -19,6 +19,11 @@ constexpr std::size_t kSlots = 48;
 
 std::mutex g_slots;
 
+// In a forked child libmlx5 would wait for ever for a lock of its own that another thread of the parent had.
+bool left_behind(const Progress* progress) {
+  return progress != nullptr && progress->in_child();
+}
+
 template <class What, class Result, class... Arguments>
 struct Pool {
   using Function = Result (*)(Arguments...);
@@ -69,6 +74,7 @@ struct Pool {
 
 struct PollCq : Pool<PollCq, int, ibv_cq*, int, ibv_wc*> {
   static int run(Progress* progress, Function real, ibv_cq* cq, int n, ibv_wc* wc) {
+    if (left_behind(progress)) return -1;
     // What is there already is taken first: the engine has the time until the program finds nothing.
     const int found = real(cq, n, wc);
     if (progress == nullptr || !progress->polled(found != 0)) return found;
@@ -77,6 +83,7 @@ struct PollCq : Pool<PollCq, int, ibv_cq*, int, ibv_wc*> {
 };
 struct StartPoll : Pool<StartPoll, int, ibv_cq_ex*, ibv_poll_cq_attr*> {
   static int run(Progress* progress, Function real, ibv_cq_ex* cq, ibv_poll_cq_attr* attributes) {
+    if (left_behind(progress)) return EIO;
     const int error = real(cq, attributes);
     if (progress == nullptr || !progress->polled(error != ENOENT)) return error;
     return real(cq, attributes);
@@ -84,6 +91,7 @@ struct StartPoll : Pool<StartPoll, int, ibv_cq_ex*, ibv_poll_cq_attr*> {
 };
 struct RequestNotify : Pool<RequestNotify, int, ibv_cq*, int> {
   static int run(Progress* progress, Function real, ibv_cq* cq, int solicited) {
+    if (left_behind(progress)) return EIO;
     const int result = real(cq, solicited);
     if (progress != nullptr) progress->wake();
     return result;
@@ -91,6 +99,10 @@ struct RequestNotify : Pool<RequestNotify, int, ibv_cq*, int> {
 };
 struct PostSend : Pool<PostSend, int, ibv_qp*, ibv_send_wr*, ibv_send_wr**> {
   static int run(Progress* progress, Function real, ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+    if (left_behind(progress)) {
+      *bad = wr;
+      return EIO;
+    }
     const int result = real(qp, wr, bad);
     if (progress != nullptr) progress->posted(qp->qp_num);
     return result;
@@ -98,6 +110,7 @@ struct PostSend : Pool<PostSend, int, ibv_qp*, ibv_send_wr*, ibv_send_wr**> {
 };
 struct WrComplete : Pool<WrComplete, int, ibv_qp_ex*> {
   static int run(Progress* progress, Function real, ibv_qp_ex* qp) {
+    if (left_behind(progress)) return EIO;
     const int result = real(qp);
     if (progress != nullptr) progress->posted(qp->qp_base.qp_num);
     return result;

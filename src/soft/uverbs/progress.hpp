@@ -41,6 +41,9 @@ class Progress {
   // It is going to wait for an event, or has changed something that the engine must look at by itself.
   void wake();
 
+  // The program's objects are its parent's here, with the locks that other threads held.
+  [[nodiscard]] bool in_child() const { return mark_.in_child(); }
+
  private:
   static constexpr std::uint64_t kPollsPerDrive = 16;
   Progress(nic::Engine& engine, bool background, std::int64_t spin_ns)
