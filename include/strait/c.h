@@ -473,7 +473,8 @@ STRAIT_API void strait_cxi_queue_close(strait_cxi_queue* queue);
 
 typedef struct strait_cxi_memory {
   uint32_t struct_size;
-  int32_t dmabuf; /* a descriptor of the memory; below 0: memory of this process, by its address */
+  int32_t dmabuf; /* a descriptor of the memory; below 0: memory of this process or of an accelerator of the queue's
+                     Node, by its address */
   void* address;  /* with a dma-buf: what commands call its first byte */
   uint64_t length_bytes;
   uint64_t dmabuf_offset;
@@ -504,7 +505,7 @@ STRAIT_API int32_t strait_cxi_expose(strait_cxi_queue* queue, const strait_cxi_m
 STRAIT_API int32_t strait_cxi_remote(strait_cxi_queue* queue, const strait_cxi_place* memory,
                                      const strait_cxi_place* signals, void* handle, size_t handle_bytes,
                                      strait_error* error);
-/* A 64-bit word of this process's memory that peers raise and a poster waits for. */
+/* A 64-bit word of this process's memory, or of the poster's device, that peers raise and a poster waits for. */
 STRAIT_API int32_t strait_cxi_signal(strait_cxi_queue* queue, const uint64_t* word, void* handle, size_t handle_bytes,
                                      strait_error* error);
 /* raise 1: every wait of a poster ends as aborted, now and until raise 0. Operations go on. */

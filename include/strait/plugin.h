@@ -512,7 +512,9 @@ typedef struct strait_cxi_ops {
   /* [address, address + length_bytes) of this process is a shared mapping of `fd` from `offset` on, until unshare: the
    * device may use the file instead of asking for the process's memory. 0 or -errno; a hint, never required. */
   int32_t (*share)(strait_cxi*, uint64_t address, uint64_t length_bytes, int32_t fd, uint64_t offset);
-  /* host=local: the range is memory of an accelerator, which is reached through the port. */
+  /* The range is memory of an accelerator, which is reached through the port: it may be mapped by its address, hold a
+   * ring or a counter's word. Until unshare, which waits for what is under way. Both also where the device is a process
+   * of its own: then a thread of this one is asked for every copy. */
   int32_t (*share_port)(strait_cxi*, uint64_t address, uint64_t length_bytes, const strait_memory_port* port);
   int32_t (*unshare)(strait_cxi*, uint64_t address);
 

@@ -4,6 +4,7 @@
 
 #include "buffer/memory.hpp"
 #include "buffer/providers.hpp"
+#include "export/reach.hpp"
 #include "node/answer.hpp"
 #include "node/bury.hpp"
 #include "node/core.hpp"
@@ -91,6 +92,7 @@ Status usable(const strait_cxi_queue& queue) {
   return queue.node ? queue.node->usable("CXI queue") : Status{};
 }
 
+// By its address, or by a dma-buf of the caller's.
 Result<rail::cxi::Memory::Request> request_of(const strait_cxi_memory& given) {
   if (given.struct_size < sizeof given)
     return fail(Code::invalid, "strait_cxi_memory.struct_size is {}, not {}", given.struct_size, sizeof given);
@@ -105,6 +107,40 @@ Result<rail::cxi::Memory::Request> request_of(const strait_cxi_memory& given) {
   request.dmabuf = given.dmabuf;
   request.dmabuf_offset = given.dmabuf_offset;
   return request;
+}
+
+// Makes something of the memory in the first way that the device takes: as the caller says; where that is no more than
+// an address of one of the Node's accelerators, by a dma-buf of it, by the address itself, or through its port.
+template <class Make>
+auto make_of(strait_cxi_queue& queue, const strait_cxi_memory& given, Make make)
+    -> decltype(make(rail::cxi::Memory::Request{})) {
+  STRAIT_TRY(rail::cxi::Memory::Request request, request_of(given));
+  if (!queue.node || given.dmabuf >= 0) return make(request);
+  STRAIT_TRY(const buffer::Claim claim, queue.node->providers().classify({request.address, request.bytes}));
+  if (claim.device->kind == "host") return make(request);
+  exports::NicAbilities device;
+  device.name = queue.device->name();
+  device.imports_fds = true;
+  const auto exported = exports::reach_by(claim, claim.whole, device, exports::Way::dmabuf);
+  std::vector<rail::cxi::Memory::Request> ways;
+  if (exported) {
+    ways.push_back(request);
+    ways.back().flags |= wire::cxi::kMapDevice;
+    ways.back().dmabuf = exported->fd.fd();
+    ways.back().dmabuf_offset = exported->fd.offset() + (request.address - claim.whole.address);
+  }
+  ways.push_back(request);
+  if (!claim.cpu_accessible()) ways.back().flags |= wire::cxi::kMapDevice;
+  if (exported && exported->port != nullptr && queue.device->software()) {
+    ways.push_back(request);
+    ways.back().flags |= wire::cxi::kMapDevice;
+    ways.back().port = exported->port;
+  }
+  auto made = make(ways.front());
+  for (std::size_t i = 1; i < ways.size() && !made; ++i) {
+    if (auto other = make(ways[i])) return other;
+  }
+  return made;
 }
 
 rail::cxi::Exposed exposed_of(const strait_cxi_place& place) {
@@ -155,10 +191,10 @@ std::int32_t strait_cxi_local(strait_cxi_queue* queue, const strait_cxi_memory* 
   if (queue == nullptr || memory == nullptr || handle == nullptr) return answer_null(error, "queue, memory or handle");
   return guarded(error, [&]() -> Status {
     STRAIT_CHECK(usable(*queue));
-    STRAIT_TRY(const auto request, request_of(*memory));
     // Of the right size before anything is mapped: what a queue is given stays.
     STRAIT_CHECK(give_handle(device::cxi::LocalMemory{}, handle, handle_bytes));
-    STRAIT_TRY(const device::cxi::LocalMemory made, queue->queue->local(request));
+    STRAIT_TRY(const device::cxi::LocalMemory made,
+               make_of(*queue, *memory, [&](const auto& request) { return queue->queue->local(request); }));
     return give_handle(made, handle, handle_bytes);
   });
 }
@@ -168,9 +204,9 @@ std::int32_t strait_cxi_expose(strait_cxi_queue* queue, const strait_cxi_memory*
   if (queue == nullptr || memory == nullptr || out == nullptr) return answer_null(error, "queue, memory or out");
   return guarded(error, [&]() -> Status {
     STRAIT_CHECK(usable(*queue));
-    STRAIT_TRY(const auto request, request_of(*memory));
     static_assert(STRAIT_CXI_NO_COUNTER == rail::cxi::KiQueue::kNoCounter);
-    STRAIT_TRY(const rail::cxi::Exposed place, queue->queue->expose(request, counter));
+    STRAIT_TRY(const rail::cxi::Exposed place,
+               make_of(*queue, *memory, [&](const auto& request) { return queue->queue->expose(request, counter); }));
     *out = {place.nid, place.pid, place.index, 0, place.bytes};
     return {};
   });
@@ -199,6 +235,8 @@ std::int32_t strait_cxi_signal(strait_cxi_queue* queue, const std::uint64_t* wor
     device::Signal made{device::head_of<device::Signal>(), word};
     STRAIT_CHECK(give_handle(made, handle, handle_bytes));
     if (queue->here) return {};
+    STRAIT_TRY(const buffer::Claim claim, queue->node->providers().classify({address, sizeof *word}));
+    if (claim.device->name == queue->near.device->name) return {};  // a word of its own memory
     STRAIT_TRY(buffer::HostPages::Hold hold,
                buffer::HostPages::of_process(queue->near.device->kind)
                    .reach(*queue->near.provider, queue->near.index, {address, sizeof *word}, 0));

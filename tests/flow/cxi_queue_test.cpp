@@ -108,6 +108,33 @@ TEST(CxiQueues, BetweenTwoProcesses) {
   for (const int fd : {down[0], down[1], up[0], up[1]}) ::close(fd);
 }
 
+// Memory of an accelerator of the queue's Node, by its address alone, as source, target and both.
+TEST(CxiQueues, MemoryOfAnAccelerator) {
+  Node node = Node::open().value();
+  const Memory memory = node.allocate(kBytes, {.near = "soft:0"}).value();
+  std::vector<std::uint64_t> there(kBytes / 8);
+  for (const char* const name : {"local0", "soft0"}) {
+    const auto host = std::make_unique<CxiEnd>(name, CxiQueueOptions{.node = &node});
+    const CxiQueue& queue = host->queue;
+    const CxiMemory device{memory.data(), kBytes};
+    const ki::LocalMemory from = queue.local(device).value();
+    const ki::RemoteMemory into = queue.remote(queue.expose(device).value()).value();
+    const ki::RemoteMemory back = queue.remote(host->memory).value();
+    ki::Lane<Sharing::one_thread> lane(queue.handle().value());
+    for (std::size_t i = 0; i < host->data.size(); ++i) host->data[i] = 7 * i + static_cast<unsigned char>(name[0]);
+    ASSERT_TRUE(lane.put(host->from, 0, into, 0, 1024).ok());
+    ASSERT_TRUE(lane.put(from, 0, into, 2048, 1024).ok());
+    ASSERT_TRUE(lane.put(from, 2048, back, 1024, 1024).ok());
+    ASSERT_EQ(lane.flush(in_time()).waited, Waited::ok) << name;
+    ASSERT_TRUE(node.copy(there.data(), memory.data(), kBytes));
+    for (std::size_t i = 0; i < 128; ++i) {
+      ASSERT_EQ(there[i], host->data[i]) << name;
+      ASSERT_EQ(there[256 + i], host->data[i]) << name;
+      ASSERT_EQ(host->data[128 + i], host->data[i]) << name;
+    }
+  }
+}
+
 TEST(CxiQueues, WhatIsRefusedAndWhy) {
   const auto end = std::make_unique<CxiEnd>("local0");
   const auto why = [](const auto& result) { return result ? std::string() : result.error().text; };

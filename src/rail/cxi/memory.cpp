@@ -77,24 +77,22 @@ Status Registrations::reach_host(std::byte* at, const strait_nic_mr_request& req
   return {};
 }
 
+// What nothing can map, a software device reaches through who made it.
+Status Registrations::reach_port(const strait_nic_mr_request& request, const std::string& refused, Registration& out) {
+  auto made = Memory::make(port_.lni(), {.address = request.address,
+                                         .bytes = request.length_bytes,
+                                         .flags = map_flags(request.access) | w::kMapDevice,
+                                         .port = request.port});
+  if (!made) return with_remedy(made.error(), kStageInstead);
+  out.memory = std::move(*made);
+  out.reached = out.memory.iova(request.address);
+  out.how = refused + "device memory, through a port of this process";
+  ++counts.by_port;
+  return {};
+}
+
 Status Registrations::reach(const strait_nic_mr_request& request, Registration& out) {
-  if (request.fd < 0 && request.port != nullptr) {
-    if (const Status shared = port_.device().share_port(request.address, request.length_bytes, request.port); !shared)
-      return with_remedy(shared.error(), kStageInstead);
-    out.shared = request.address;
-    auto made = Memory::make(port_.lni(), {.address = request.address,
-                                           .bytes = request.length_bytes,
-                                           .flags = map_flags(request.access) | w::kMapDevice});
-    if (!made) {
-      port_.device().unshare(request.address);
-      return made.error();
-    }
-    out.memory = std::move(*made);
-    out.reached = out.memory.iova(request.address);
-    out.how = "device memory, through a port of this process";
-    ++counts.by_port;
-    return {};
-  }
+  if (request.fd < 0 && request.port != nullptr) return reach_port(request, "", out);
   if ((request.access & STRAIT_NIC_DEVICE_ADDRESS) != 0) {
     auto made = Memory::make(port_.lni(), {.address = request.address,
                                            .bytes = request.length_bytes,
@@ -146,14 +144,17 @@ Status Registrations::reach_file(const strait_nic_mr_request& request, int dmabu
   const std::uint64_t offset = pages ? request.pages_offset : request.fd_offset;
   const std::uint64_t skip = offset % sys::page_bytes();
   if (dmabuf_errno == 0 || pages) STRAIT_CHECK(sys::check_sealed(fd, offset + request.length_bytes));
-  STRAIT_TRY(out.mapping, sys::map_file(fd, offset - skip, request.length_bytes + skip, sys::Protect::read_write));
+  const std::string refused =
+      dmabuf_errno == 0 ? std::string()
+                        : fmt::format("dma-buf refused by {} ({}), ", port_.device().name(), errno_word(dmabuf_errno));
+  auto mapping = sys::map_file(fd, offset - skip, request.length_bytes + skip, sys::Protect::read_write);
+  if (!mapping && !pages && request.port != nullptr && port_.device().software())
+    return reach_port(request, refused, out);
+  STRAIT_TRY(out.mapping, std::move(mapping));
   const auto base = reinterpret_cast<std::uintptr_t>(out.mapping.data());
   // A software device in another process need not ask for this one's memory then.
   if (port_.device().share(base, out.mapping.size(), fd, offset - skip)) out.shared = base;
   const Status reached = reach_host(out.mapping.data() + skip, request, out);
-  const std::string refused =
-      dmabuf_errno == 0 ? std::string()
-                        : fmt::format("dma-buf refused by {} ({}), ", port_.device().name(), errno_word(dmabuf_errno));
   if (!reached) {
     if (out.shared != 0) port_.device().unshare(out.shared);
     Error error = reached.error();

@@ -60,6 +60,7 @@ class Registrations {
 
  private:
   [[nodiscard]] Status reach(const strait_nic_mr_request& request, Registration& out);
+  [[nodiscard]] Status reach_port(const strait_nic_mr_request& request, const std::string& refused, Registration& out);
   [[nodiscard]] Status reach_file(const strait_nic_mr_request& request, int dmabuf_errno, Registration& out);
   [[nodiscard]] Status reach_host(std::byte* at, const strait_nic_mr_request& request, Registration& out);
   [[nodiscard]] Result<std::uint32_t> let_others_in(const Registration& what);

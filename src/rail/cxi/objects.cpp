@@ -59,8 +59,12 @@ Result<Memory> Memory::make(const Lni& lni, const Request& request) {
     command.hints.dmabuf_offset = request.dmabuf_offset;
     command.hints.dmabuf_valid = request.dmabuf >= 0 ? 1 : 0;
   }
-  STRAIT_TRY(const auto answer, lni.device().ask<w::AtuMapResp>(command));
   Memory memory;
+  if (request.port != nullptr) {
+    STRAIT_CHECK(lni.device().share_port(request.address, request.bytes, request.port));
+    memory.told_ = {lni.device(), request.address};
+  }
+  STRAIT_TRY(const auto answer, lni.device().ask<w::AtuMapResp>(command));
   memory.handle_ = {lni.device(), answer.id};
   memory.md_ = answer.md;
   return memory;

@@ -39,10 +39,6 @@ class Channel {
   virtual void unmap(std::uint64_t offset) = 0;
   [[nodiscard]] virtual Result<sys::Fd> wait(std::uint32_t wait) = 0;
   [[nodiscard]] virtual int share(std::uint64_t address, std::uint64_t bytes, int fd, std::uint64_t offset) = 0;
-  [[nodiscard]] virtual int share_port(std::uint64_t /*address*/, std::uint64_t /*bytes*/,
-                                       const strait_memory_port* /*port*/) {
-    return -EOPNOTSUPP;
-  }
   [[nodiscard]] virtual int unshare(std::uint64_t address) = 0;
   virtual void tear_down(std::uint32_t md) = 0;
   // A port under a number, for NamedMemory: before the command, and after the last use.

@@ -24,17 +24,17 @@ namespace {
 
 constexpr std::int64_t kFencePatienceNs = 10'000'000'000;
 
-// One that the kernel's own rules look after: it stays where it is, or is asked for through its port.
-class KernelHold final : public DeviceMemories::Hold {
+// One that others look after: it stays where it is, or is asked for through its port.
+class KeptHold final : public DeviceMemories::Hold {
  public:
-  KernelHold(kernel::NicMemoryOwner memory, Channel& channel, std::uint32_t number)
-      : memory_(std::move(memory)), channel_(channel), number_(number) {}
-  ~KernelHold() override {
+  KeptHold(std::shared_ptr<const void> kept, Channel& channel, std::uint32_t number)
+      : kept_(std::move(kept)), channel_(channel), number_(number) {}
+  ~KeptHold() override {
     if (number_ != 0) channel_.end_port(number_);
   }
 
  private:
-  kernel::NicMemoryOwner memory_;
+  std::shared_ptr<const void> kept_;
   Channel& channel_;
   std::uint32_t number_;  // of the lent port; 0: a file went along
 };
@@ -181,17 +181,42 @@ void DeviceMemories::by_descriptor(int fd, Found& found) {
   }
   kernel::NicMemoryOwner memory;
   named.said.error = -kernel_.import_dmabuf(cxi_device(settings_.remap), fd, 0, named.said.bytes, 0, memory);
-  std::uint32_t number = 0;
-  if (named.said.error == 0 && memory->stays()) {
-    named.file = memory->file().fd;
-    named.said.offset = memory->file().offset;
-  } else if (named.said.error == 0) {
-    number = next_memory_++;
-    named.said.memory = number;
-    named.port = memory->port();
-    channel_.lend_port(number, named.port);
+  if (named.said.error != 0) return keep(named, nullptr, found);
+  if (!memory->stays()) {
+    const strait_memory_port* const port = memory->port();
+    return lend_for(named, port, std::move(memory), found);
   }
-  keep(named, std::make_shared<KernelHold>(std::move(memory), channel_, number), found);
+  named.file = memory->file().fd;
+  named.said.offset = memory->file().offset;
+  keep(named, std::make_shared<KeptHold>(std::move(memory), channel_, 0), found);
+}
+
+void DeviceMemories::lend_for(NamedMemory named, const strait_memory_port* port, std::shared_ptr<const void> kept,
+                              Found& found) {
+  named.said.memory = next_memory_++;
+  named.port = port;
+  channel_.lend_port(named.said.memory, port);
+  keep(named, std::make_shared<KeptHold>(std::move(kept), channel_, named.said.memory), found);
+}
+
+int DeviceMemories::lend(std::uint64_t address, std::uint64_t bytes, const strait_memory_port* port) {
+  if (mark_.in_child()) return -EIO;
+  const std::lock_guard lock(mutex_);
+  return lent_.add(address, bytes, port);
+}
+
+int DeviceMemories::take_back(std::uint64_t address) {
+  if (mark_.in_child()) return -EIO;
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<LentPort> lent = lent_.remove(address);
+  lock.unlock();
+  if (!lent) return -ENOENT;
+  lent->take_back();
+  return 0;
+}
+
+bool DeviceMemories::is_device_memory(std::uint64_t address, std::uint64_t bytes) {
+  return lent_.find(address, bytes) != nullptr || kernel_.drivers().find(address) != nullptr;
 }
 
 void DeviceMemories::by_address(std::uint64_t address, std::uint64_t bytes, Found& found) {
@@ -200,6 +225,12 @@ void DeviceMemories::by_address(std::uint64_t address, std::uint64_t bytes, Foun
   named.said.by_address = 1;
   named.said.address = address;
   named.said.bytes = bytes;
+  if (std::shared_ptr<LentPort> lent = lent_.find(address, bytes)) {
+    named.said.address = lent->address();
+    named.said.bytes = lent->bytes();
+    const strait_memory_port* const port = lent->port();
+    return lend_for(named, port, std::move(lent), found);
+  }
   const auto memory = kernel_.drivers().find(address);
   if (!memory || bytes == 0 || address + bytes < address || address + bytes > UINT64_MAX - kernel::kP2pPageBytes) {
     named.said.error = EOPNOTSUPP;
@@ -235,14 +266,9 @@ void DeviceMemories::by_address(std::uint64_t address, std::uint64_t bytes, Foun
       amd ? kernel_.import_address(cxi_device(), named.said.address, named.said.bytes, 0, true, imported)
           : kernel::make_p2p_memory(kernel_, cxi_device(), named.said.address, named.said.bytes, 0, imported);
   named.said.error = failed == 1 ? EOPNOTSUPP : -failed;
-  std::uint32_t number = 0;
-  if (named.said.error == 0) {
-    number = next_memory_++;
-    named.said.memory = number;
-    named.port = imported->port();
-    channel_.lend_port(number, named.port);
-  }
-  keep(named, std::make_shared<KernelHold>(std::move(imported), channel_, number), found);
+  if (named.said.error != 0) return keep(named, nullptr, found);
+  const strait_memory_port* const port = imported->port();
+  lend_for(named, port, std::move(imported), found);
 }
 
 DeviceMemories::Found DeviceMemories::find(std::span<const std::byte> command) {
@@ -266,9 +292,9 @@ DeviceMemories::Found DeviceMemories::find(std::span<const std::byte> command) {
     } else {
       by_descriptor(ring.opts.dmabuf_fd, found);
     }
-  } else if (take_command(command, counter) && counter.wb != 0 && kernel_.drivers().find(counter.wb)) {
+  } else if (take_command(command, counter) && counter.wb != 0 && is_device_memory(counter.wb, sizeof(std::uint64_t))) {
     by_address(counter.wb, sizeof(std::uint64_t), found);
-  } else if (take_command(command, moved) && moved.wb != 0 && kernel_.drivers().find(moved.wb)) {
+  } else if (take_command(command, moved) && moved.wb != 0 && is_device_memory(moved.wb, sizeof(std::uint64_t))) {
     by_address(moved.wb, sizeof(std::uint64_t), found);
   }
   return found;

@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "soft/cassini_host/channel.hpp"
+#include "soft/cassini_host/lent_ports.hpp"
 #include "soft/kernel/kernel.hpp"
 #include "sys/fork.hpp"
 
@@ -46,12 +47,19 @@ class DeviceMemories {
   // After it was carried out: what was made keeps what was found; what was freed lets go.
   void done(std::span<const std::byte> command, Found found, std::uint32_t made);
 
+  // Memory that is reached through a port of this process, from now on until it is taken back: 0 or -errno.
+  [[nodiscard]] int lend(std::uint64_t address, std::uint64_t bytes, const strait_memory_port* port);
+  [[nodiscard]] int take_back(std::uint64_t address);
+
   [[nodiscard]] kernel::Kernel& kernel() { return kernel_; }
 
  private:
   void by_descriptor(int fd, Found& found);
   void by_address(std::uint64_t address, std::uint64_t bytes, Found& found);
+  // Through a port, under a number of its own; `kept` stays as long.
+  void lend_for(NamedMemory named, const strait_memory_port* port, std::shared_ptr<const void> kept, Found& found);
   void keep(NamedMemory named, std::shared_ptr<Hold> hold, Found& found);
+  [[nodiscard]] bool is_device_memory(std::uint64_t address, std::uint64_t bytes);
 
   enum class Kind : std::uint8_t { md, cq, ct };
   const sys::ForkMark mark_;
@@ -59,6 +67,7 @@ class DeviceMemories {
   Channel& channel_;
   kernel::Kernel kernel_;
   std::mutex mutex_;
+  LentPorts lent_;
   std::uint32_t next_memory_ = 1;
   std::multimap<std::pair<Kind, std::uint32_t>, std::shared_ptr<Hold>> held_;
 };

@@ -547,19 +547,16 @@ TEST_P(DeviceMemoryTest, SharePort) {
   // Two pieces in one page of NVIDIA's, at addresses of their own.
   constexpr std::uint64_t kBase = (std::uint64_t{0x30} << 40) + 4096;
   CountingPort one(kBase, 20'000), other(kBase + 24'576, 5000);
-  Channel& channel = owner.device->channel();
-  if (GetParam() != Where::local) {
-    EXPECT_EQ(channel.share_port(kBase, 20'000, &one.port), -EOPNOTSUPP) << "no server can call it";
-    wire::Md md{};
-    EXPECT_EQ(owner.map_address(kBase, 20'000, md), EOPNOTSUPP);
-    return;
-  }
-  ASSERT_EQ(channel.share_port(kBase, 20'000, &one.port), 0);
-  ASSERT_EQ(channel.share_port(kBase + 24'576, 5000, &other.port), 0);
-  EXPECT_EQ(channel.share_port(kBase + 100, 10, &other.port), -EEXIST);
-  EXPECT_EQ(channel.share_port(kBase - 100, 200, &other.port), -EEXIST);
-  EXPECT_EQ(channel.share_port(kBase * 2, 0, &other.port), -EINVAL);
-  EXPECT_EQ(channel.share_port(kBase * 2, 10, nullptr), -EINVAL);
+  OpenDevice& device = *owner.device;
+  ASSERT_EQ(device.lend(kBase, 20'000, &one.port), 0);
+  ASSERT_EQ(device.lend(kBase + 24'576, 5000, &other.port), 0);
+  EXPECT_EQ(device.lend(kBase + 100, 10, &other.port), -EEXIST);
+  EXPECT_EQ(device.lend(kBase - 100, 200, &other.port), -EEXIST);
+  EXPECT_EQ(device.lend(kBase + 100, 10, &one.port), 0) << "its own";
+  EXPECT_EQ(device.unshare(kBase + 100), 0);
+  EXPECT_EQ(device.unshare(kBase + 100), -ENOENT);
+  EXPECT_EQ(device.lend(kBase * 2, 0, &other.port), -EINVAL);
+  EXPECT_EQ(device.lend(kBase * 2, 10, nullptr), -EINVAL);
   wire::Md first{}, second{}, none{};
   ASSERT_EQ(owner.map_address(kBase + 5, 19'000, first), 0);
   ASSERT_EQ(owner.map_address(kBase + 24'576, 5000, second), 0);
@@ -580,7 +577,7 @@ TEST_P(DeviceMemoryTest, SharePort) {
   // Beyond a piece there is nothing, though the page is mapped.
   EXPECT_EQ(owner.put({second, 4996, 5}, peer, peer.host_index), ReturnCode::no_translation);
   EXPECT_EQ(owner.put({first, 19'990, 8}, peer, peer.host_index), ReturnCode::no_translation);
-  ASSERT_EQ(channel.unshare(kBase), 0);
+  ASSERT_EQ(device.unshare(kBase), 0);
   const int calls = one.calls();
   EXPECT_EQ(peer.put({peer.host_md, 0, 64}, owner, index), ReturnCode::no_translation) << "it was taken back";
   EXPECT_EQ(one.calls(), calls);

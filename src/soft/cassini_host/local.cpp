@@ -48,31 +48,9 @@ class PortMemory final : public UserMemory {
   std::uint64_t bytes_;
 };
 
-// Addresses of this process that were lent by share_port, from address 0 on. Looked up at every access: what is around
-// the memory in its pages is nobody's or another port's, and what was taken back is gone.
-class LentMemory final : public UserMemory {
- public:
-  LentMemory(LocalMemory& own, std::uint64_t start, std::uint64_t bytes) : own_(own), start_(start), bytes_(bytes) {}
-  [[nodiscard]] bool read(std::uint64_t address, void* into, std::size_t bytes) override {
-    return reaches(address, bytes, false) && own_.read(start_ + address, into, bytes);
-  }
-  [[nodiscard]] bool write(std::uint64_t address, const void* from, std::size_t bytes) override {
-    return reaches(address, bytes, true) && own_.write(start_ + address, from, bytes);
-  }
-  [[nodiscard]] bool reaches(std::uint64_t address, std::uint64_t bytes, bool /*writable*/) override {
-    return bytes <= bytes_ && address <= bytes_ - bytes && own_.port_of(start_ + address, bytes) != nullptr;
-  }
-  [[nodiscard]] std::byte* direct(std::uint64_t /*address*/, std::uint64_t /*bytes*/) override { return nullptr; }
-
- private:
-  LocalMemory& own_;
-  std::uint64_t start_;
-  std::uint64_t bytes_;
-};
-
 class LocalFiles final : public CommandFiles {
  public:
-  LocalFiles(std::span<const NamedMemory> memory, LocalMemory& own) : memory_(memory), own_(own) {}
+  explicit LocalFiles(std::span<const NamedMemory> memory) : memory_(memory) {}
   int dmabuf(int fd, std::uint64_t offset, std::uint64_t bytes, std::unique_ptr<UserMemory>& out) override {
     for (const NamedMemory& each : memory_) {
       if (each.said.by_address != 0 || each.said.fd != fd) continue;
@@ -86,15 +64,11 @@ class LocalFiles final : public CommandFiles {
   int device_pages(std::uint64_t address, std::uint64_t bytes, std::unique_ptr<UserMemory>& out) override {
     for (const NamedMemory& each : memory_) {
       if (each.said.by_address == 0) continue;
-      if (each.said.error != 0 && each.said.error != EOPNOTSUPP) return each.said.error;
+      if (each.said.error != 0) return each.said.error;
       PartOf part;
-      if (each.said.error == 0 && part_of(each.said.address, each.said.bytes, address, bytes, part))
-        return open(each, part, out);
+      if (part_of(each.said.address, each.said.bytes, address, bytes, part)) return open(each, part, out);
     }
-    // What was lent by share_port is device memory too. Its pages are larger than it may be.
-    if (!own_.lent_in(address, bytes)) return EOPNOTSUPP;
-    out = std::make_unique<LentMemory>(own_, address, bytes);
-    return 0;
+    return EOPNOTSUPP;
   }
 
  private:
@@ -109,7 +83,6 @@ class LocalFiles final : public CommandFiles {
     return 0;
   }
   std::span<const NamedMemory> memory_;
-  LocalMemory& own_;
 };
 
 }  // namespace
@@ -164,57 +137,29 @@ void LocalFabric::drive() {
 
 // ---- Memory ---------------------------------------------------------------------------------------------------------
 
-const LocalMemory::Range* LocalMemory::find(std::uint64_t address, std::uint64_t bytes) const {
+bool LocalMemory::stays(std::uint64_t address, std::uint64_t bytes) const {
   auto after = ranges_.upper_bound(address);
-  if (after == ranges_.begin()) return nullptr;
+  if (after == ranges_.begin()) return false;
   --after;
   const std::uint64_t skip = address - after->first;
-  return bytes <= after->second.bytes && skip <= after->second.bytes - bytes ? &after->second : nullptr;
-}
-
-const strait_memory_port* LocalMemory::port_of(std::uint64_t address, std::uint64_t bytes) const {
-  const Range* range = find(address, bytes);
-  return range == nullptr ? nullptr : range->port;
-}
-
-bool LocalMemory::lent_in(std::uint64_t address, std::uint64_t bytes) const {
-  if (address + bytes < address) return false;
-  auto at = ranges_.upper_bound(address);
-  if (at != ranges_.begin() && std::prev(at)->first + std::prev(at)->second.bytes > address) --at;
-  for (; at != ranges_.end() && at->first < address + bytes; ++at) {
-    if (at->second.port != nullptr) return true;
-  }
-  return false;
-}
-
-bool LocalMemory::read(std::uint64_t address, void* into, std::size_t bytes) {
-  const Range* range = find(address, bytes);
-  if (range == nullptr || range->port == nullptr) return own_.read(address, into, bytes);
-  return range->port->read(range->port->context, address, into, bytes) == 0;
-}
-
-bool LocalMemory::write(std::uint64_t address, const void* from, std::size_t bytes) {
-  const Range* range = find(address, bytes);
-  if (range == nullptr || range->port == nullptr) return own_.write(address, from, bytes);
-  return range->port->write(range->port->context, address, from, bytes) == 0;
+  return bytes <= after->second && skip <= after->second - bytes;
 }
 
 bool LocalMemory::reaches(std::uint64_t address, std::uint64_t bytes, bool writable) {
-  return find(address, bytes) != nullptr || own_.reaches(address, bytes, writable);
+  return stays(address, bytes) || OwnMemory::reaches(address, bytes, writable);
 }
 
 std::byte* LocalMemory::direct(std::uint64_t address, std::uint64_t bytes) {
-  const Range* range = find(address, bytes);
-  if (range == nullptr || range->port != nullptr) return nullptr;
+  if (!stays(address, bytes)) return nullptr;
   return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
 }
 
-int LocalMemory::add(std::uint64_t address, std::uint64_t bytes, const strait_memory_port* port) {
+int LocalMemory::add(std::uint64_t address, std::uint64_t bytes) {
   if (bytes == 0 || address + bytes < address) return -EINVAL;
   const auto after = ranges_.lower_bound(address);
   if (after != ranges_.end() && after->first < address + bytes) return -EEXIST;
-  if (after != ranges_.begin() && std::prev(after)->first + std::prev(after)->second.bytes > address) return -EEXIST;
-  ranges_.emplace(address, Range{bytes, port});
+  if (after != ranges_.begin() && std::prev(after)->first + std::prev(after)->second > address) return -EEXIST;
+  ranges_.emplace(address, bytes);
   return 0;
 }
 
@@ -257,7 +202,7 @@ long LocalChannel::write(std::span<const std::byte> command, const sys::Caller& 
                          std::span<const NamedMemory> memory) {
   if (fabric_->in_child()) return -EIO;
   return fabric_->with([&](Fabric&) {
-    LocalFiles files(memory, memory_);
+    LocalFiles files(memory);
     client_->become(who_of_caller(caller));
     const long result = client_->write(command, files);
     wire::WaitFreeCmd free{};
@@ -288,13 +233,7 @@ Result<sys::Fd> LocalChannel::wait(std::uint32_t wait) {
 
 int LocalChannel::share(std::uint64_t address, std::uint64_t bytes, int /*fd*/, std::uint64_t /*offset*/) {
   if (fabric_->in_child()) return -EIO;
-  return fabric_->with([&](Fabric&) { return memory_.add(address, bytes, nullptr); });
-}
-
-int LocalChannel::share_port(std::uint64_t address, std::uint64_t bytes, const strait_memory_port* port) {
-  if (port == nullptr || port->read == nullptr || port->write == nullptr) return -EINVAL;
-  if (fabric_->in_child()) return -EIO;
-  return fabric_->with([&](Fabric&) { return memory_.add(address, bytes, port); });
+  return fabric_->with([&](Fabric&) { return memory_.add(address, bytes); });
 }
 
 int LocalChannel::unshare(std::uint64_t address) {

@@ -61,33 +61,20 @@ class LocalFabric {
   std::thread thread_;
 };
 
-// This process's memory, with parts of it that are an accelerator's, and parts that stay where they are.
-class LocalMemory final : public UserMemory {
+// This process's memory, and which parts of it stay where they are.
+class LocalMemory final : public OwnMemory {
  public:
-  [[nodiscard]] bool read(std::uint64_t address, void* into, std::size_t bytes) override;
-  [[nodiscard]] bool write(std::uint64_t address, const void* from, std::size_t bytes) override;
   [[nodiscard]] bool reaches(std::uint64_t address, std::uint64_t bytes, bool writable) override;
-  [[nodiscard]] std::uint32_t huge_shift(std::uint64_t address, std::uint64_t bytes) override {
-    return own_.huge_shift(address, bytes);
-  }
   [[nodiscard]] std::byte* direct(std::uint64_t address, std::uint64_t bytes) override;
 
-  // Null: none, or memory as any other.
-  [[nodiscard]] const strait_memory_port* port_of(std::uint64_t address, std::uint64_t bytes) const;
-  // Is any of it behind a port?
-  [[nodiscard]] bool lent_in(std::uint64_t address, std::uint64_t bytes) const;
-  [[nodiscard]] int add(std::uint64_t address, std::uint64_t bytes, const strait_memory_port* port);
+  // Mapped until it is removed.
+  [[nodiscard]] int add(std::uint64_t address, std::uint64_t bytes);
   [[nodiscard]] int remove(std::uint64_t address);
 
  private:
-  struct Range {
-    std::uint64_t bytes = 0;
-    const strait_memory_port* port = nullptr;  // null: memory that stays mapped until it is removed
-  };
-  // The range that all of it lies in; null: none.
-  [[nodiscard]] const Range* find(std::uint64_t address, std::uint64_t bytes) const;
-  OwnMemory own_;
-  std::map<std::uint64_t, Range> ranges_;
+  // Does all of it lie in one range?
+  [[nodiscard]] bool stays(std::uint64_t address, std::uint64_t bytes) const;
+  std::map<std::uint64_t, std::uint64_t> ranges_;  // address, bytes
 };
 
 class LocalChannel final : public Channel {
@@ -102,7 +89,6 @@ class LocalChannel final : public Channel {
   void unmap(std::uint64_t offset) override;
   [[nodiscard]] Result<sys::Fd> wait(std::uint32_t wait) override;
   [[nodiscard]] int share(std::uint64_t address, std::uint64_t bytes, int fd, std::uint64_t offset) override;
-  [[nodiscard]] int share_port(std::uint64_t address, std::uint64_t bytes, const strait_memory_port* port) override;
   [[nodiscard]] int unshare(std::uint64_t address) override;
   void tear_down(std::uint32_t md) override;
   void lend_port(std::uint32_t /*memory*/, const strait_memory_port* /*port*/) override {}

@@ -43,6 +43,15 @@ class OpenDevice {
   // After munmap(2) of that range.
   void unmapped(void* address, std::size_t length);
 
+  // As DeviceMemories::lend.
+  [[nodiscard]] int lend(std::uint64_t address, std::uint64_t bytes, const strait_memory_port* port) {
+    return device_memory_.lend(address, bytes, port);
+  }
+  // Lent memory, or a file that the channel was told of.
+  [[nodiscard]] int unshare(std::uint64_t address) {
+    const int taken = device_memory_.take_back(address);
+    return taken == -ENOENT ? channel_->unshare(address) : taken;
+  }
   [[nodiscard]] Channel& channel() { return *channel_; }
   // The kernel that its device memory comes from.
   [[nodiscard]] kernel::Kernel& kernel() { return device_memory_.kernel(); }

@@ -116,12 +116,11 @@ std::int32_t cxi_share(strait_cxi* cxi, std::uint64_t address, std::uint64_t len
 
 std::int32_t cxi_share_port(strait_cxi* cxi, std::uint64_t address, std::uint64_t length_bytes,
                             const strait_memory_port* port) {
-  return without_throwing(
-      [&]() -> std::int32_t { return cxi_of(cxi).device->channel().share_port(address, length_bytes, port); });
+  return without_throwing([&]() -> std::int32_t { return cxi_of(cxi).device->lend(address, length_bytes, port); });
 }
 
 std::int32_t cxi_unshare(strait_cxi* cxi, std::uint64_t address) {
-  return without_throwing([&]() -> std::int32_t { return cxi_of(cxi).device->channel().unshare(address); });
+  return without_throwing([&]() -> std::int32_t { return cxi_of(cxi).device->unshare(address); });
 }
 
 void cxi_counters(strait_cxi* cxi, char* text, std::size_t capacity) {
