@@ -77,6 +77,10 @@ inline constexpr std::uint32_t kCtAddSuccessOffset = 0;
 inline constexpr std::uint32_t kCtAddFailureOffset = 64;
 inline constexpr std::uint32_t kCtResetSuccessOffset = 128;  // the value stored is ignored
 inline constexpr std::uint32_t kCtResetFailureOffset = 192;
+// Software devices only, whose page is memory: what an accelerator adds has words of its own, at this distance. An
+// accelerator's addition to host memory is atomic to its own others, and not to a CPU's: the device reads these words,
+// takes the difference to what it read last, and never writes them. One accelerator for each counter.
+inline constexpr std::uint32_t kCtSumsOffset = 1024;
 inline constexpr std::uint64_t kCtSuccessMask = low_bits<48>();
 inline constexpr std::uint64_t kCtFailureMask = low_bits<7>();
 

@@ -17,6 +17,7 @@ constexpr std::size_t kAddSuccess = wire::kCtAddSuccessOffset / 8;
 constexpr std::size_t kAddFailure = wire::kCtAddFailureOffset / 8;
 constexpr std::size_t kResetSuccess = wire::kCtResetSuccessOffset / 8;
 constexpr std::size_t kResetFailure = wire::kCtResetFailureOffset / 8;
+constexpr std::size_t kSums = wire::kCtSumsOffset / 8;
 // A doorbell word as it rests. Adding words rest at 0, which adds nothing; resets at what no client stores.
 constexpr std::uint64_t kNoReset = ~std::uint64_t{0};
 
@@ -24,6 +25,11 @@ std::uint64_t take_word(std::uint64_t* word, std::uint64_t rest) {
   // Looked at before it is taken: an exchange would pull the line away from a client that does nothing.
   if (__atomic_load_n(word, __ATOMIC_RELAXED) == rest) return rest;
   return __atomic_exchange_n(word, rest, __ATOMIC_ACQ_REL);
+}
+// What an accelerator has added since the last look. The word is its own: it is never written here.
+std::uint64_t take_sum(const std::uint64_t* word, std::uint64_t& before) {
+  const std::uint64_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+  return now - std::exchange(before, now);
 }
 
 }  // namespace
@@ -61,11 +67,13 @@ void set_counter(Card& card, Ct& ct, bool set_success, std::uint64_t success, bo
 bool take_doorbells(Card& card, Ct& ct) {
   std::uint64_t* const page = ct.doorbell_page;
   if (page == nullptr) return false;
-  const std::uint64_t successes = take_word(page + kAddSuccess, 0);
-  const std::uint64_t failures = take_word(page + kAddFailure, 0);
-  // Who resets waits until what it added before was taken; so what is found with a reset came before it.
+  // Looked at first: what its poster added before it is there by then, and who adds after it waits until it is done.
   const bool no_success = take_word(page + kResetSuccess, kNoReset) != kNoReset;
   const bool no_failure = take_word(page + kResetFailure, kNoReset) != kNoReset;
+  const std::uint64_t successes =
+      take_word(page + kAddSuccess, 0) + take_sum(page + kSums + kAddSuccess, ct.summed_success);
+  const std::uint64_t failures =
+      take_word(page + kAddFailure, 0) + take_sum(page + kSums + kAddFailure, ct.summed_failure);
   const bool rang = successes != 0 || failures != 0 || no_success || no_failure;
   if (successes != 0 || failures != 0) {
     card.count(ct, successes, static_cast<std::uint32_t>(std::min<std::uint64_t>(failures, wire::kCtFailureMask)));
@@ -128,6 +136,8 @@ void Card::started(Ct& ct) {
   if (ct.doorbell_page != nullptr) {
     __atomic_store_n(ct.doorbell_page + kAddSuccess, 0, __ATOMIC_RELAXED);
     __atomic_store_n(ct.doorbell_page + kAddFailure, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(ct.doorbell_page + kSums + kAddSuccess, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(ct.doorbell_page + kSums + kAddFailure, 0, __ATOMIC_RELAXED);
     __atomic_store_n(ct.doorbell_page + kResetSuccess, kNoReset, __ATOMIC_RELAXED);
     __atomic_store_n(ct.doorbell_page + kResetFailure, kNoReset, __ATOMIC_RELEASE);
   }

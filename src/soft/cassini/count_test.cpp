@@ -141,6 +141,34 @@ TEST(CassiniCounter, Doorbells) {
   EXPECT_EQ(page[24], ~std::uint64_t{0});
 }
 
+// An accelerator's own words: only it writes them, and their sum goes round.
+TEST(CassiniCounter, DoorbellsOfAnAccelerator) {
+  Counting c;
+  std::uint64_t* const success = c.one->page.data() + wire::kCtSumsOffset / 8;
+  std::uint64_t* const failure = success + 8;
+  __atomic_fetch_add(success, 10, __ATOMIC_RELAXED);
+  c.one->page[0] = 5;
+  c.drive();
+  c.drive();
+  EXPECT_EQ(c.one->ct->success, 15u);
+  __atomic_fetch_add(success, 10, __ATOMIC_RELAXED);
+  __atomic_fetch_add(failure, 3, __ATOMIC_RELAXED);
+  c.drive();
+  EXPECT_EQ(c.one->ct->success, 25u);
+  EXPECT_EQ(c.one->ct->failure, 3u);
+  EXPECT_EQ(*success, 20u) << "never written by the device";
+  EXPECT_EQ(*failure, 3u);
+  c.one->ct->summed_success = *success = ~std::uint64_t{0} - 1;
+  __atomic_fetch_add(success, 4, __ATOMIC_RELAXED);
+  c.drive();
+  EXPECT_EQ(c.one->ct->success, 29u);
+  // Added and reset, both seen at once: the reset came last.
+  __atomic_fetch_add(success, 7, __ATOMIC_RELAXED);
+  c.one->page[16] = 0;
+  c.drive();
+  EXPECT_EQ(c.one->ct->success, 0u);
+}
+
 TEST(CassiniCounter, ADoorbellBeforeACommandIsSeenByIt) {
   Counting c;
   c.one->page[0] = 10;

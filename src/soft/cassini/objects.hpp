@@ -262,6 +262,7 @@ struct Ct {
   Place write_back;                   // not valid: never writes back
   std::unique_ptr<UserMemory> owned;  // of a write-back word in an accelerator's memory
   std::uint64_t* doorbell_page = nullptr;
+  std::uint64_t summed_success = 0, summed_failure = 0;  // what the page's sums were when they were last read
   std::uint32_t mapped = 0;
   std::uint64_t success = 0;  // 48 bits
   std::uint32_t failure = 0;  // 7 bits

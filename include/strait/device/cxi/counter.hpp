@@ -39,15 +39,23 @@ STRAIT_HD_INLINE void forget_written(const Counter& c) {
   store_mark_byte(reinterpret_cast<std::uint8_t*>(c.word) + 7, 0);
 }
 
+// Does the poster reach host memory across a bus? Then a look at a counter's word takes as long as a command and more,
+// and an addition to memory that a CPU adds to as well may be lost.
+#if defined(STRAIT_TARGET_CUDA) || defined(STRAIT_TARGET_AMD)
+inline constexpr bool kHostIsFar = true;
+#else
+inline constexpr bool kHostIsFar = false;
+#endif
+
 namespace detail {
 // Every store to a device's page counts, also two equal ones. In memory they would be one: there it is an addition.
 STRAIT_HD_INLINE void add_by_doorbell(const Counter& c, std::uint32_t offset, std::uint64_t count) {
-  std::uint64_t* const word = c.doorbell + offset / 8;
   if ((c.flags & kMemoryDoorbell) != 0) {
-    (void)fetch_add<Scope::system>(word, count);
+    const std::uint32_t mine = offset + (kHostIsFar ? wire::cxi::kCtSumsOffset : 0);
+    (void)fetch_add<Scope::system>(c.doorbell + mine / 8, count);
   } else {
     order_before_doorbell(Reach::system);
-    store_doorbell(word, count);
+    store_doorbell(c.doorbell + offset / 8, count);
     order_after_doorbell();
   }
 }
