@@ -186,7 +186,7 @@ TEST(CxiLane, WaitsForAGoalFarBeyondTheWrap) {
 }
 
 TEST(CxiLane, AnEventArmedAheadIsTheOnlyOne) {
-  // The last three are beyond the wrap: there nothing is armed ahead.
+  // The last three are beyond the wrap: there what is armed ahead comes at once.
   constexpr std::uint64_t start = (std::uint64_t{1} << 48) - 10;
   CxiRig rig({.first_success = start});
   ki::Lane<kOne> lane(rig.queue());
@@ -365,9 +365,38 @@ TEST(CxiLane, ARingThatTheDeviceGaveUpSaysWhy) {
   const ki::Outcome out = lane.drain(soon());
   EXPECT_EQ(out.waited, Waited::error);
   EXPECT_EQ(out.code, ReturnCode::cmd_invalid_arg);
+  const ki::Outcome flushed = lane.flush(soon());
+  EXPECT_EQ(flushed.waited, Waited::error) << "what is behind it counts nowhere";
+  EXPECT_EQ(flushed.code, ReturnCode::cmd_invalid_arg);
 }
 
 // ---- Many threads
+
+TEST(CxiLane, WaitersThatShareHaveOneEventUnderWay) {
+  CxiRig rig({.sharing = kMany});
+  ki::Lane<kMany> lane(rig.queue());
+  const auto wait_in_vain = [&](std::uint64_t goal) {
+    EXPECT_EQ(lane.wait_counter(1, goal, Deadline::after_ns(20'000'000)).waited, Waited::timeout);
+    EXPECT_EQ(lane.drain(soon()).waited, Waited::ok);
+  };
+  wait_in_vain(5);
+  EXPECT_EQ(rig.device->armed(), 1u);
+  wait_in_vain(5);
+  wait_in_vain(9);
+  EXPECT_EQ(rig.device->armed(), 1u) << "the next is armed when that has come";
+  wait_in_vain(3);
+  EXPECT_EQ(rig.device->armed(), 2u) << "it would have come too late";
+  EXPECT_TRUE(lane.raise_counter(1, 5));
+  EXPECT_EQ(lane.wait_counter(1, 5, soon()).success, 5u);
+  std::thread waits([&] {
+    ki::Lane<kMany> other(rig.queue());
+    EXPECT_EQ(other.wait_counter(1, 9, soon()).success, 9u);
+  });
+  EXPECT_TRUE(lane.raise_counter(1, 4));
+  waits.join();
+  EXPECT_EQ(rig.device->armed(), 0u);
+  EXPECT_EQ(rig.device->complaint(), "");
+}
 
 TEST(CxiLane, ManyThreadsOnOneRingLoseNothing) {
   CxiRig rig({.sharing = kMany, .places = 4});

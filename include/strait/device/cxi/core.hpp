@@ -121,10 +121,15 @@ class Core {
     transmit_.ring();
     triggered_.ring();
   }
-  // What was posted, with the event of a wait for it ahead of it if that is asked for.
+  // What was posted, with the event of a wait for it ahead of it if that is asked for. `Whole`: it was whole blocks.
+  template <bool Whole = false>
   STRAIT_HD_INLINE void show(const How& how) {
     if (how.arm && !how.silent) arm_ahead(how.counter);
-    if (!how.ring_later) transmit_.ring();
+    if (how.ring_later) return;
+    if constexpr (Whole && !kShared)
+      transmit_.ring_whole();
+    else
+      transmit_.ring();
   }
   STRAIT_HD_INLINE bool drained() { return transmit_.drained() && triggered_.drained(); }
 
@@ -224,15 +229,22 @@ class Core {
     goal &= wire::cxi::kCtSuccessMask;
     Outcome out{};
     wire::cxi::CtWriteback now{};
+    std::uint32_t turns = 0;
     bool failed = false;
     bool asked = false;
-    bool armed = false;
+    // Where a look costs more than a command, it is not waited for. Threads that share would arm for what has come.
+    bool armed = kHostIsFar && !kShared && arm(c, goal, 0);
     out.waited = wait_bounded({deadline, state_->abort}, [&] {
       now = look_at(c.counter);
       if (reached(now.success(), goal)) return Turn::finished;
-      failed = now.failure() != 0;
+      failed = now.failure() != 0 || given_up(turns);
       if (failed) return Turn::finished;
-      if (!ask_beyond_wrap(c.counter, now, goal, asked) && !armed) armed = arm(c, goal);
+      if (ask_beyond_wrap(c.counter, now, goal, asked)) {
+        armed = false;
+        store_relaxed<kScope<S>>(&c.armed, 0);  // one that was armed for it has come, or comes at once
+      } else if (!armed) {
+        armed = arm(c, goal, now.success());
+      }
       return Turn::idle;
     });
     order_cqe_reads();
@@ -260,12 +272,13 @@ class Core {
     const Counter& c = state_->places[pending.counter].counter;
     Outcome out{};
     wire::cxi::CtWriteback now{};
+    std::uint32_t turns = 0;
     bool failed = false;
     bool asked = true;
     out.waited = wait_bounded({deadline, state_->abort}, [&] {
       now = look_at(c);
       if (reached(now.success(), pending.goal)) return Turn::finished;
-      failed = now.failure() != 0;
+      failed = now.failure() != 0 || given_up(turns);
       if (failed) return Turn::finished;
       (void)ask_beyond_wrap(c, now, pending.goal, asked);
       return Turn::idle;
@@ -296,6 +309,13 @@ class Core {
   }
 
  private:
+  // In a wait that has had `turns`: has the device stopped a ring? What is behind a bad command is never carried out
+  // and counts nowhere. Seldom looked at: it does not happen to correct programs.
+  STRAIT_HD_INLINE bool given_up(std::uint32_t& turns) const {
+    return ++turns % kTurnsPerStatus == 0 && stopped() != wire::cxi::ReturnCode::ok;
+  }
+  static constexpr std::uint32_t kTurnsPerStatus = 256;
+
   // One owner: the device keeps the state until it meets another, so an equal one is not sent again. False: no room.
   STRAIT_HD_INLINE bool set_state(const wire::cxi::CStateCmd& state) {
     if (state.words[0] == c_state_[0] && state.words[1] == c_state_[1] && state.words[2] == c_state_[2] &&
@@ -380,18 +400,29 @@ class Core {
     out.counter = static_cast<std::uint32_t>(ticket & ((std::uint64_t{1} << state_->log_places) - 1));
     store_ct(event_at, trig_event(number, out.goal));
   }
-  // Once for each goal: every armed event takes one of the device's 2048 places until it comes.
-  STRAIT_HD_INLINE bool arm(CounterState& c, std::uint64_t goal) {
-    if (load_relaxed<kScope<S>>(&c.armed) == goal + 1) return true;
+  // Once for each goal: every armed event takes one of the device's 2048 places until it comes. Threads that share have
+  // one under way together: who waits for more than it tells arms the next when it has come. `seen`: the count that was
+  // looked at last. False: to be tried again, after another look.
+  STRAIT_HD_INLINE bool arm(CounterState& c, std::uint64_t goal, std::uint64_t seen) {
+    std::uint64_t armed = load_relaxed<kScope<S>>(&c.armed);
+    if constexpr (kShared) {
+      const bool under_way = armed != 0 && !reached(seen, armed - 1);
+      if (under_way && reached(goal, armed - 1)) return false;
+      if (!compare_exchange_relaxed<kScope<S>>(&c.armed, armed, goal + 1)) return false;
+      if (ask(trig_event(c.counter.number, goal))) return true;
+      armed = goal + 1;
+      (void)compare_exchange_relaxed<kScope<S>>(&c.armed, armed, 0);
+      return false;
+    }
+    if (armed == goal + 1) return true;
     if (!ask(trig_event(c.counter.number, goal))) return false;
     store_relaxed<kScope<S>>(&c.armed, goal + 1);
     return true;
   }
-  // For everything posted so far. Only where no wrap lies between: beyond one the event would come at once.
+  // For everything posted so far. Beyond a wrap the event comes at once; the wait sees to that, and to one that found
+  // no room. Threads that share do not: there may be one under way.
   STRAIT_HD_INLINE void arm_ahead(std::uint32_t counter) {
-    CounterState& c = state_->counter[counter];
-    const std::uint64_t goal = posted_on(counter) & wire::cxi::kCtSuccessMask;
-    if (goal >= look_at(c.counter).success()) (void)arm(c, goal);  // no room: the wait arms
+    if constexpr (!kShared) (void)arm(state_->counter[counter], posted_on(counter) & wire::cxi::kCtSuccessMask, 0);
   }
   // One owner: the count of the counter in use is kept in a register.
   STRAIT_HD_INLINE void use_counter(std::uint32_t counter) {

@@ -32,7 +32,9 @@ class Lane {
  public:
   STRAIT_HD_INLINE explicit Lane(const Queue& queue, G group = G{}) : state_(queue.state), group_(group) {
     usable_ = fits(queue) && queue.sharing == S && state_ != nullptr && fits(*state_);
-    if (usable_) core_.open(*state_);
+    if (!usable_) return;
+    core_.open(*state_);
+    counters_ = state_->counters;
   }
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -134,7 +136,7 @@ class Lane {
                                     std::uint64_t to_offset, std::uint64_t bytes, const How& how = {}) {
     Pending mine = check(inside(from, from_offset, bytes) && inside(to, to_offset, bytes), how);
     if (mine.ok() && bytes > kLongest) mine.posted = Posted::too_long;
-    if (!usable_ || how.counter >= state_->counters) return mine;  // so do all
+    if (how.counter >= counters_) return mine;  // so do all
     typename Core<S>::Spot spot{};
     group_.sync();
     if (group_.rank() == 0) spot = core_.claim_blocks(group_.size(), how.room_ns);
@@ -185,7 +187,7 @@ class Lane {
   // Everything that was posted so far on this counter, by whomever, is complete at the target. Threads that share a
   // counter and go on posting keep each other waiting; each may have its own.
   STRAIT_HD_INLINE Outcome flush(Deadline deadline, std::uint32_t counter = 0) {
-    if (!usable_ || counter >= state_->counters) return refusal();
+    if (counter >= counters_) return refusal();
     group_.sync();
     Outcome out{};
     if (group_.rank() == 0) {
@@ -216,7 +218,7 @@ class Lane {
 
   // The counter has seen `at_least` (modulo 2^48) succeed; error as soon as one has failed.
   STRAIT_HD_INLINE Outcome wait_counter(std::uint32_t counter, std::uint64_t at_least, Deadline deadline) {
-    if (!usable_ || counter >= state_->counters) return refusal();
+    if (counter >= counters_) return refusal();
     group_.sync();
     Outcome out{};
     if (group_.rank() == 0) out = core_.wait_alone(counter, at_least, deadline);
@@ -225,7 +227,7 @@ class Lane {
   }
   // What it shows now: the device is asked to write it back, and waited for. Also tells failures, without an error.
   STRAIT_HD_INLINE Outcome read_counter(std::uint32_t counter, Deadline deadline) {
-    if (!usable_ || counter >= state_->counters) return refusal();
+    if (counter >= counters_) return refusal();
     Outcome out{};
     if (group_.rank() == 0) {
       const Counter& c = state_->counter[counter].counter;
@@ -247,14 +249,13 @@ class Lane {
   }
   // What it showed when the device last wrote it back, without asking: it may be old.
   STRAIT_HD_INLINE Count counter(std::uint32_t counter) const {
-    if (!usable_ || counter >= state_->counters) return {0, 0};
+    if (counter >= counters_) return {0, 0};
     const wire::cxi::CtWriteback now = look_at(state_->counter[counter].counter);
     return {now.success(), now.failure()};
   }
   // Both counts to 0, and the software count with them. Nothing that counts on it may be under way.
   STRAIT_HD_INLINE Outcome reset_counter(std::uint32_t counter, Deadline deadline) {
-    if (!usable_ || counter >= state_->counters || state_->counter[counter].counter.doorbell == nullptr)
-      return refusal();
+    if (counter >= counters_ || state_->counter[counter].counter.doorbell == nullptr) return refusal();
     Outcome out{};
     if (group_.rank() == 0) {
       CounterState& c = state_->counter[counter];
@@ -272,7 +273,7 @@ class Lane {
   }
   // By its doorbell: releases triggered operations that wait for the count. False: the counter has none.
   STRAIT_HD_INLINE bool raise_counter(std::uint32_t counter, std::uint64_t count) {
-    if (!usable_ || counter >= state_->counters || state_->counter[counter].counter.doorbell == nullptr) return false;
+    if (counter >= counters_ || state_->counter[counter].counter.doorbell == nullptr) return false;
     group_.sync();
     if (group_.rank() == 0) inc_success(state_->counter[counter].counter, count);
     return true;
@@ -304,6 +305,7 @@ class Lane {
       group_.sync();
     }
     usable_ = false;
+    counters_ = 0;
   }
 
  private:
@@ -317,7 +319,7 @@ class Lane {
     return {to.signal_dfa, to.signal_index_ext, to.signal_offset + std::uint64_t{index} * 8};
   }
   STRAIT_HD_INLINE Pending check(bool fine, const How& how) const {
-    fine = fine && usable_ && how.counter < state_->counters;
+    fine = fine && how.counter < counters_;
     return {0, how.counter, false, fine ? Posted::ok : Posted::invalid};
   }
   STRAIT_HD_INLINE static Outcome refusal() {
@@ -333,7 +335,7 @@ class Lane {
     Pending out = check(inside(local, local_offset, bytes) && inside(remote, remote_offset, bytes), how);
     if (out.ok() && bytes > kLongest) out.posted = Posted::too_long;
     if (!out.ok()) return out;
-    return alone(out, how, [&] {
+    return alone<true>(out, how, [&] {
       return core_.transmit(
           full_dma(op, {remote.dfa, remote.index_ext, remote.offset + remote_offset}, local.iova + local_offset,
                    local.lac, static_cast<std::uint32_t>(bytes), core_.telling(when, how), how.match_bits, how.tag)
@@ -362,13 +364,13 @@ class Lane {
     });
   }
 
-  // Rank 0 tries until there is room or the time is up, and rings.
-  template <class Try>
+  // Rank 0 tries until there is room or the time is up, and rings. `Whole`: for a command of whole blocks.
+  template <bool Whole = false, class Try>
   STRAIT_HD_INLINE Pending alone(Pending out, const How& how, Try&& once) {
     group_.sync();
     if (group_.rank() == 0) {
       out.posted = core_.within(how.room_ns, once);
-      if (out.ok()) core_.show(how);
+      if (out.ok()) core_.template show<Whole>(how);
     }
     return group_.share(out);
   }
@@ -377,6 +379,7 @@ class Lane {
   G group_;
   Core<S> core_;
   bool usable_ = false;
+  std::uint32_t counters_ = 0;  // none of one that is not usable; here, since a fence makes a GPU fetch state_ anew
 };
 
 }  // namespace strait::device::cxi

@@ -89,6 +89,12 @@ class OwnCommands {
     show_write_pointer(write_pointer_, reach_, next_ / 2);
   }
 
+  // The same behind a claim of whole blocks: there is something new, and it ends where a block does.
+  STRAIT_HD_INLINE void ring_whole() {
+    shown_ = next_;
+    show_write_pointer(write_pointer_, reach_, next_ / 2);
+  }
+
   // The device has taken everything that was shown to it.
   STRAIT_HD_INLINE bool drained() const { return status_of(blocks_).rd_ptr() == shown_ / 2; }
   STRAIT_HD_INLINE wire::cxi::QueueStatus status() const { return status_of(blocks_); }
