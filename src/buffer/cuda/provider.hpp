@@ -8,6 +8,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -106,6 +108,8 @@ class CudaProvider {
     CudaProvider& owner_;
   };
 
+  [[nodiscard]] std::optional<std::uint64_t> known_host(void* host, std::uint64_t length_bytes);
+
   const Driver& driver_;
   const sys::ForkMark mark_;
   const Pointers pointers_;
@@ -114,6 +118,7 @@ class CudaProvider {
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint32_t> allocations_;  // our own: base -> device, or STRAIT_HOST_PLACE
   std::map<std::int32_t, std::uint64_t> fds_;           // given out and not yet back: -> bytes
+  std::multiset<void*> borrowed_hosts_;                 // reached, and registered by the program itself
   struct {
     Counter allocations, frees, exports, fd_closes, bad_fd_closes, ipc_exports, advice, host_registered, host_released;
   } counts_;

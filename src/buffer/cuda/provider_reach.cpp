@@ -155,6 +155,12 @@ Result<std::uint64_t> CudaProvider::reach_host(std::uint32_t device, void* host,
                                        registers ? "I/O memory" : "host memory", host, gpu->name());
   const Pushed pushed(driver_, gpu->context());
   CuResult result = pushed.result();
+  // Memory of cuMemHostAlloc, or registered by the program: it is reached already, and stays its owner's to undo.
+  if (const auto known = result == kOk && !registers ? known_host(host, length_bytes) : std::nullopt) {
+    const std::lock_guard lock(mutex_);
+    borrowed_hosts_.insert(host);
+    return *known;
+  }
   if (result == kOk)
     result =
         driver_.host_register(host, length_bytes, kHostPortable | kHostDeviceMap | (registers ? kHostIoMemory : 0u));
@@ -179,8 +185,23 @@ Result<std::uint64_t> CudaProvider::reach_host(std::uint32_t device, void* host,
   return seen;
 }
 
+// Where devices see host memory that the driver knows, all of it as one piece; nothing: it does not. In a context.
+std::optional<std::uint64_t> CudaProvider::known_host(void* host, std::uint64_t length_bytes) {
+  Pointer first = 0, last = 0;
+  if (driver_.host_pointer(&first, host, 0) != kOk) return std::nullopt;
+  if (driver_.host_pointer(&last, static_cast<char*>(host) + length_bytes - 1, 0) != kOk) return std::nullopt;
+  return last - first == length_bytes - 1 ? std::optional(first) : std::nullopt;
+}
+
 // Registered for all contexts, so any of them may undo it.
 Status CudaProvider::release_host(void* host) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto borrowed = borrowed_hosts_.find(host); borrowed != borrowed_hosts_.end()) {
+      borrowed_hosts_.erase(borrowed);
+      return {};
+    }
+  }
   if (driver_.host_unregister == nullptr) return fail(Code::unsupported, "this driver registers no host memory");
   const auto attached =
       std::find_if(gpus_.begin(), gpus_.end(), [](const auto& gpu) { return gpu->context() != nullptr; });

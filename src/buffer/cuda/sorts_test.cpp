@@ -256,6 +256,25 @@ TEST_F(CudaSorts, PinnedHostMemoryIsHostMemory) {
   ASSERT_EQ(call<HostFree>("cuMemFreeHost")(memory), kOk);
 }
 
+// What the program has pinned or registered itself is reached as it is, as often as asked, and left to it.
+TEST_F(CudaSorts, HostMemoryThatTheDriverKnowsIsReachedAsItIs) {
+  const Using device(*driver_);
+  void* pinned = nullptr;
+  ASSERT_EQ(call<int (*)(void**, std::size_t, unsigned)>("cuMemHostAlloc")(&pinned, 8192, 0), kOk);
+  alignas(4096) static std::byte registered[8192];
+  ASSERT_EQ(driver_->host_register(registered, sizeof registered, 0), kOk);
+  for (void* const each : {pinned, static_cast<void*>(registered)}) {
+    const auto address = reinterpret_cast<std::uint64_t>(each);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(provider_->reach_host(0, {address + 4096, 4096}, 0).value(), address + 4096);
+    for (int i = 0; i < 2; ++i) {
+      const Status released = provider_->release_host({address + 4096, 4096});
+      EXPECT_TRUE(released) << released.error().explain();
+    }
+  }
+  EXPECT_EQ(driver_->host_unregister(registered), kOk) << "still the program's";
+  EXPECT_EQ(call<int (*)(void*)>("cuMemFreeHost")(pinned), kOk);
+}
+
 TEST_F(CudaSorts, DeviceMemoryIsNotAdvised) {
   const Memory memory = all_->allocate("cuda:0", 1 << 16).value();
   const auto advised = provider_->advise(memory.range(), STRAIT_ADVICE_PREFER_PLACE, 0);

@@ -164,8 +164,8 @@ CUresult Memory::register_host(std::uint64_t address, std::uint64_t length_bytes
   if (after != ranges_.begin()) {
     const Range& before = *std::prev(after)->second;
     if (sys::round_up(before.end(), sys::page_bytes()) > first_page)
-      return before.sort == Sort::registered || before.sort == Sort::host ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
-                                                                          : CUDA_ERROR_INVALID_VALUE;
+      // Of memory that the driver allocated itself, driver 580 says no more than this.
+      return before.sort == Sort::registered ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_ERROR_INVALID_VALUE;
   }
   range->buffer_id = ++last_id_;
   ranges_.emplace(address, std::move(range));

@@ -181,6 +181,10 @@ TEST_F(CudaMemoryTest, PagesOfTheHostAreRegisteredOnce) {
   EXPECT_EQ(CUDA(cuMemHostRegister_v2)(nullptr, 8, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(CUDA(cuMemHostRegister_v2)(reinterpret_cast<void*>(16), 8, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(CUDA(cuMemHostRegister_v2)(bytes.data(), SIZE_MAX, 0), CUDA_ERROR_INVALID_VALUE);
+  void* host = nullptr;
+  ASSERT_EQ(CUDA(cuMemHostAlloc)(&host, 8192, 0), CUDA_SUCCESS);
+  EXPECT_EQ(CUDA(cuMemHostRegister_v2)(host, 4096, 0), CUDA_ERROR_INVALID_VALUE) << "it is mapped as it is";
+  EXPECT_EQ(CUDA(cuMemFreeHost)(host), CUDA_SUCCESS);
 }
 
 TEST_F(CudaMemoryTest, DeviceAddressesAreNotForTheCpu) {
