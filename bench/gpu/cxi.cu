@@ -27,7 +27,7 @@ struct BareCommands {
 // Rings, launch pages and counter words in host memory, as a device has them; counts and marks in GPU memory.
 class CommandRings {
  public:
-  CommandRings(unsigned queues, std::uint32_t blocks, Sharing sharing)
+  CommandRings(unsigned queues, std::uint32_t blocks, Sharing sharing, bool counted_on_gpu = false)
       : queues_(queues),
         blocks_(blocks),
         sharing_(sharing),
@@ -36,7 +36,8 @@ class CommandRings {
         marks_(queues * 8 * (std::size_t{blocks} + kTriggeredBlocks)),
         state_(queues * sizeof(ki::QueueState)),
         handles_(queues * sizeof(ki::Queue)),
-        bare_(queues * sizeof(BareCommands)) {
+        bare_(queues * sizeof(BareCommands)),
+        counted_(counted_on_gpu ? DeviceMemory(queues * std::size_t{64}) : DeviceMemory()) {
     prepare();
   }
 
@@ -55,6 +56,7 @@ class CommandRings {
       std::memcpy(here(i) + triggered_at(), &fresh, 8);
       std::memset(here(i) + pages_at(), 0, 192);
     }
+    if (counted_.size() != 0) counted_.clear();
     check(cudaMemcpy(counters_.as<void>(), counter_image_.data(), counters_.size(), cudaMemcpyHostToDevice), "copy");
     check(cudaMemcpy(state_.as<void>(), image_.data(), state_.size(), cudaMemcpyHostToDevice), "copy");
   }
@@ -70,6 +72,8 @@ class CommandRings {
   std::uint64_t* word(unsigned queue, unsigned which) const {  // transmit pointer, triggered pointer, counter
     return reinterpret_cast<std::uint64_t*>(here(queue) + pages_at() + 64 * which);
   }
+  // The counter's word of queue 0 where it lies in GPU memory.
+  std::uint64_t* counted_there() const { return counted_.as<std::uint64_t>(); }
   std::byte* triggered_here() const { return here(0) + triggered_at(); }
 
  private:
@@ -88,7 +92,8 @@ class CommandRings {
       std::uint64_t* const marks = marks_.as<std::uint64_t>() + i * (std::size_t{blocks_} + kTriggeredBlocks);
       auto* const pages = reinterpret_cast<std::uint64_t*>(there(i) + pages_at());
       bare[i] = {reinterpret_cast<std::uint8_t*>(there(i)), pages};
-      counter_image_[i].counter = {sd::head_of<ki::Counter>(), pages + 16, nullptr, 5, 0};
+      std::uint64_t* const word = counted_.size() != 0 ? counted_.as<std::uint64_t>() + 8 * i : pages + 16;
+      counter_image_[i].counter = {sd::head_of<ki::Counter>(), word, nullptr, 5, 0};
       ki::QueueMemory memory;
       memory.sharing = sharing_;
       memory.transmit = {there(i), blocks_, pages, marks, ki::RingKind::transmit, sd::Reach::system};
@@ -115,6 +120,7 @@ class CommandRings {
   DeviceMemory state_;
   DeviceMemory handles_;
   DeviceMemory bare_;
+  DeviceMemory counted_;
   std::vector<ki::QueueState> image_;
   std::vector<ki::CounterState> counter_image_;
 };
@@ -348,7 +354,8 @@ __global__ void flag_rounds(std::uint64_t* out, const std::uint64_t* in, std::ui
 }
 
 // The device, as far as armed events go: looks at the write pointer, reads what is behind it, writes the counter back.
-void serve_events(const CommandRings& rings, const std::atomic<bool>& stop) {
+template <class WriteBack>
+void serve_events(const CommandRings& rings, const std::atomic<bool>& stop, WriteBack&& write_back) {
   std::uint32_t next = cx::kFirstBlock;
   std::byte* const ring = rings.triggered_here();
   auto* const status = reinterpret_cast<std::uint64_t*>(ring);
@@ -360,7 +367,7 @@ void serve_events(const CommandRings& rings, const std::atomic<bool>& stop) {
       std::memcpy(words, ring + std::size_t{64} * next, sizeof words);
       if (++next == kTriggeredBlocks) next = cx::kFirstBlock;
       if ((words[0] & 0xff) == 0x86)  // TRIG_EVENT
-        __atomic_store_n(rings.word(0, 2), words[2] | std::uint64_t{1} << 63, __ATOMIC_RELEASE);
+        write_back(words[2] | std::uint64_t{1} << 63);
     }
     __atomic_store_n(status, std::uint64_t{1} << 48 | next, __ATOMIC_RELEASE);
   }
@@ -374,6 +381,25 @@ void serve_flags(std::uint64_t* in, std::uint64_t* out, const std::atomic<bool>&
     __atomic_store_n(out, now, __ATOMIC_RELEASE);
   }
 }
+
+// A word of GPU memory, written as a CPU can: by the copy engine.
+class CopyEngine {
+ public:
+  CopyEngine() : words_(4096) { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
+  CopyEngine(const CopyEngine&) = delete;
+  CopyEngine& operator=(const CopyEngine&) = delete;
+  ~CopyEngine() { (void)cudaStreamDestroy(stream_); }
+  void write(std::uint64_t* to, std::uint64_t value) {
+    auto* const from = reinterpret_cast<std::uint64_t*>(words_.here()) + next_++ % 512;
+    *from = value;
+    check(cudaMemcpyAsync(to, from, 8, cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync");
+  }
+
+ private:
+  HostPages words_;
+  cudaStream_t stream_ = nullptr;
+  std::uint64_t next_ = 0;
+};
 
 template <class Launch, class Serve>
 double round_trip(Launch&& launch, Serve&& serve) {
@@ -414,22 +440,32 @@ Launches cxi_shared_warps(unsigned warps, unsigned launches) {
   return bench.pairs<CxiSharedBare, CxiSharedOurs>(launches);
 }
 
-Launches cxi_wait(unsigned launches) {
-  Launches out;
+double flag_trip_ns() {
   HostPages flags(4096);
   auto* const here = reinterpret_cast<std::uint64_t*>(flags.here());
   auto* const there = reinterpret_cast<std::uint64_t*>(flags.there());
+  return round_trip(
+      [&](Span* span, unsigned* failed) { flag_rounds<<<1, 1>>>(there, there + 8, kRounds, span, failed); },
+      [&](const std::atomic<bool>& stop) { serve_flags(here, here + 8, stop); });
+}
+
+Launches cxi_wait(bool on_gpu, unsigned launches) {
+  Launches out;
+  CopyEngine engine;
   for (unsigned i = 0; i <= launches; ++i) {
-    flags.clear();
-    const double bare = round_trip(
-        [&](Span* span, unsigned* failed) { flag_rounds<<<1, 1>>>(there, there + 8, kRounds, span, failed); },
-        [&](const std::atomic<bool>& stop) { serve_flags(here, here + 8, stop); });
-    CommandRings rings(1, 64, Sharing::one_thread);
+    const double bare = flag_trip_ns();
+    CommandRings rings(1, 64, Sharing::one_thread, on_gpu);
+    const auto write_back = [&](std::uint64_t word) {
+      if (on_gpu)
+        engine.write(rings.counted_there(), word);
+      else
+        __atomic_store_n(rings.word(0, 2), word, __ATOMIC_RELEASE);
+    };
     ki::Queue queue{};
     check(cudaMemcpy(&queue, rings.handles(), sizeof queue, cudaMemcpyDeviceToHost), "copy");
     const double ours =
         round_trip([&](Span* span, unsigned* failed) { wait_rounds<<<1, 1>>>(queue, kRounds, span, failed); },
-                   [&](const std::atomic<bool>& stop) { serve_events(rings, stop); });
+                   [&](const std::atomic<bool>& stop) { serve_events(rings, stop, write_back); });
     if (i == 0) continue;  // the first of each loads its kernel
     out.bare.push_back(bare);
     out.ours.push_back(ours);

@@ -15,8 +15,13 @@ Launches cxi_by_warps(unsigned warps, unsigned launches);
 // All on one queue; `bare` takes places by one addition and rings for itself, which is no queue.
 Launches cxi_shared_warps(unsigned warps, unsigned launches);
 
-// Nanoseconds of a round trip: `ours` arms an event and waits until the CPU has written the counter back into mapped
-// host memory, `bare` writes a flag there and waits for the CPU's.
-Launches cxi_wait(unsigned launches);
+// A kernel writes a flag into mapped host memory and waits for the CPU's: nanoseconds there and back.
+double flag_trip_ns();
+// Nanoseconds of a round trip: `ours` arms an event and waits until the CPU has written the counter back, into mapped
+// host memory or by a copy into GPU memory; `bare` is the flags'.
+Launches cxi_wait(bool on_gpu, unsigned launches);
+// `ours`: a put of 8 bytes between two cards of the software Cassini, driven by a thread of this process, until its
+// counter is written back into mapped host memory.
+Launches cxi_on_cassini(unsigned launches);
 
 }  // namespace bench::gpu

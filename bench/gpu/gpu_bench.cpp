@@ -173,11 +173,18 @@ class Program {
         [&](const Row& row) { return rate_row(row, cxi_by_warps(132, n), &rate); });
     add({"cxi_shared_warps", "CXI: 132 warps on one queue"},
         [&](const Row& row) { return shared_row(row, cxi_shared_warps(132, n)); });
-    add({"cxi_wait", "CXI: armed event to write-back, host memory"}, [&](const Row& row) {
-      const Launches l = cxi_wait(n);
+    const auto flagged = [](const Row& row, const Launches& l, const Goal* goal) {
       return compared(row, "flag", figure(scaled(l.bare, 1e-3), "us"), figure(scaled(l.ours, 1e-3), "us"),
-                      ratios(l.ours, l.bare), &trip);
-    });
+                      ratios(l.ours, l.bare), goal);
+    };
+    add({"cxi_wait", "CXI: armed event to write-back, host memory"},
+        [&](const Row& row) { return flagged(row, cxi_wait(false, n), &trip); });
+    add({"cxi_wait_gpu", "CXI: the same, written back to GPU memory"},
+        [&](const Row& row) { return flagged(row, cxi_wait(true, n), nullptr); });
+#if defined(STRAIT_BENCH_ACROSS)
+    add({"cxi_cassini", "CXI: 8 B put until counted, software Cassini"},
+        [&](const Row& row) { return flagged(row, cxi_on_cassini(n), nullptr); });
+#endif
   }
 
   void launching() {

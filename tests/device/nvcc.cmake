@@ -74,3 +74,19 @@ add_custom_command(
   DEPENDS gpu/lane_gpu_test.cu gpu/cuda_machine.cuh lane_suite.hpp lane_bodies.hpp paper_nic.hpp cpu_machine.hpp ${headers}
   COMMENT "nvcc gpu/lane_gpu_test.cu" VERBATIM)
 add_custom_target(strait_device_gpu_suite DEPENDS strait_lane_gpu_test)
+
+# And kernels that post to the software Cassini through libstrait.
+get_filename_component(cuda ${toolkit}/.. REALPATH)
+find_library(STRAIT_CUDART cudart_static HINTS ${cuda}/lib64 ${cuda}/lib ${cuda}/targets/x86_64-linux/lib /usr/local/cuda/lib64)
+if(STRAIT_CUDART)
+  add_custom_command(
+    OUTPUT cxi_gpu_test.cu.o
+    COMMAND ${STRAIT_NVCC} ${flags} -O2 -Xcompiler=-fPIC -c ${CMAKE_CURRENT_SOURCE_DIR}/gpu/cxi_gpu_test.cu -o cxi_gpu_test.cu.o
+    DEPENDS gpu/cxi_gpu_test.cu gpu/cuda_machine.cuh ${headers} ${PROJECT_SOURCE_DIR}/include/strait/cxi_queue.hpp
+    COMMENT "nvcc gpu/cxi_gpu_test.cu" VERBATIM)
+  add_executable(strait_cxi_gpu_test EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/cxi_gpu_test.cu.o)
+  set_target_properties(strait_cxi_gpu_test PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(strait_cxi_gpu_test PRIVATE strait GTest::gtest ${STRAIT_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
+  add_dependencies(strait_cxi_gpu_test strait_soft)
+  add_dependencies(strait_device_gpu_suite strait_cxi_gpu_test)
+endif()

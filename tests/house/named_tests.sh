@@ -11,7 +11,7 @@ offence() {
 }
 
 # "Suite.Test" of every TEST, TEST_F and TEST_P; long names stand on a line of their own.
-mapfile -t sources < <(find "$root/src" "$root/tests" -name '*_test.cpp' | sort)
+mapfile -t sources < <(find "$root/src" "$root/tests" \( -name '*_test.cpp' -o -name '*_test.cu' \) | sort)
 gtests=$(cat "${sources[@]}" | tr '\n' ' ' | grep -oE '\bTEST(_F|_P)?\( *[A-Za-z0-9_]+, *[A-Za-z0-9_]+ *\)' |
   sed -E 's/^TEST(_F|_P)?\( *([A-Za-z0-9_]+), *([A-Za-z0-9_]+) *\)/\2.\3/')
 ctests=$(ctest --test-dir "$build" -N | sed -nE 's/^ *Test +#[0-9]+: //p')
