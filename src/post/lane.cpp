@@ -252,6 +252,7 @@ Posted Lane::receive(const Local& into, std::uint64_t& id) {
   record->end = pending.start + 1;
   id = record->id;
   receives_->queue(*record);
+  queue_->expect_completions();
   device::publish_receives<kOwner>(ring);
   queue_->drive();
   return Posted::ok;

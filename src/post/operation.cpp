@@ -17,17 +17,26 @@ const char* kind_name(Kind kind) {
   return "operation";
 }
 
-OpTable::OpTable(std::uint32_t depth, std::uint64_t tag) : records_(new Record[depth]), mask_(depth - 1) {
-  for (std::uint32_t slot = 0; slot < depth; ++slot) {
-    // Generation 1 and up: an id of 0 is never good.
-    records_[slot].id = kGeneration | tag | slot;
-    records_[slot].next = slot + 1 < depth ? slot + 1 : kNone;
-  }
+OpTable::OpTable(std::uint32_t depth, std::uint64_t tag)
+    : memory_(static_cast<std::byte*>(::operator new(depth * sizeof(Record), std::align_val_t{alignof(Record)}))),
+      tag_(tag),
+      mask_(depth - 1) {}
+
+bool OpTable::make_one() {
+  const std::uint32_t slot = made_.load(std::memory_order_relaxed);
+  if (slot > mask_) return false;
+  auto* const record = new (memory_.get() + slot * sizeof(Record)) Record;
+  record->id = kGeneration | tag_ | slot;  // generation 1 and up: an id of 0 is never good
+  record->next = kNone;
+  free_ = slot;
+  made_.store(slot + 1, std::memory_order_release);  // holds() may look at it
+  return true;
 }
 
 bool OpTable::holds(const void* region) const {
-  for (std::uint32_t slot = 0; slot <= mask_; ++slot) {
-    if (records_[slot].holder.load(std::memory_order_acquire) == region) return true;
+  const std::uint32_t made = made_.load(std::memory_order_acquire);
+  for (std::uint32_t slot = 0; slot < made; ++slot) {
+    if (at(slot).holder.load(std::memory_order_acquire) == region) return true;
   }
   return false;
 }

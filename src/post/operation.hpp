@@ -51,8 +51,8 @@ class OpTable {
 
   // Null when every place is taken.
   [[nodiscard]] Record* take() {
-    if (free_ == kNone) return nullptr;
-    Record& record = records_[free_];
+    if (free_ == kNone && !make_one()) return nullptr;
+    Record& record = at(free_);
     free_ = record.next;
     ++used_;
     record.next = kNone;
@@ -68,13 +68,13 @@ class OpTable {
     if (tail_ == kNone) {
       head_ = slot;
     } else {
-      records_[tail_].next = slot;
+      at(tail_).next = slot;
     }
     tail_ = slot;
   }
-  [[nodiscard]] Record* first() { return head_ == kNone ? nullptr : &records_[head_]; }
+  [[nodiscard]] Record* first() { return head_ == kNone ? nullptr : &at(head_); }
   void pop() {
-    Record& record = records_[head_];
+    Record& record = at(head_);
     head_ = record.next;
     if (head_ == kNone) tail_ = kNone;
     record.holder.store(nullptr, std::memory_order_release);
@@ -88,13 +88,17 @@ class OpTable {
     --used_;
   }
   [[nodiscard]] Record* find(std::uint64_t id) {
-    Record& record = records_[id & mask_];
+    const auto slot = static_cast<std::uint32_t>(id & mask_);
+    if (slot >= made_.load(std::memory_order_relaxed)) return nullptr;
+    Record& record = at(slot);
     return record.id == id && record.state != State::free ? &record : nullptr;
   }
   [[nodiscard]] std::uint32_t slot_of(const Record& record) const {
-    return static_cast<std::uint32_t>(&record - records_.get());
+    return static_cast<std::uint32_t>(&record - reinterpret_cast<const Record*>(memory_.get()));
   }
-  [[nodiscard]] Record& at(std::uint32_t slot) { return records_[slot]; }
+  [[nodiscard]] Record& at(std::uint32_t slot) const {
+    return *std::launder(reinterpret_cast<Record*>(memory_.get()) + slot);
+  }
   [[nodiscard]] std::uint32_t depth() const { return mask_ + 1; }
   [[nodiscard]] std::uint32_t used() const { return used_; }
   [[nodiscard]] std::uint32_t room() const { return depth() - used_; }
@@ -104,9 +108,18 @@ class OpTable {
 
  private:
   static constexpr std::uint64_t kGeneration = std::uint64_t{1} << 17;  // above 15 bits of slot and the tag
-  std::unique_ptr<Record[]> records_;
+  struct Free {
+    void operator()(std::byte* memory) const { ::operator delete(memory, std::align_val_t{alignof(Record)}); }
+  };
+  // Another place becomes the free one; false: all there are exist. They are made when they are needed: a lane that has
+  // few operations under way touches little of its table.
+  bool make_one();
+
+  std::unique_ptr<std::byte, Free> memory_;
+  std::atomic<std::uint32_t> made_{0};
+  std::uint64_t tag_;
   std::uint32_t mask_;
-  std::uint32_t free_ = 0;
+  std::uint32_t free_ = kNone;
   std::uint32_t head_ = kNone;
   std::uint32_t tail_ = kNone;
   std::uint32_t used_ = 0;

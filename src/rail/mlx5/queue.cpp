@@ -12,6 +12,7 @@ namespace mlx5 = wire::mlx5;
 
 // Receives carry one data pointer: 16 bytes.
 constexpr std::uint32_t kStrideLog2 = 4;
+constexpr std::uint64_t kMarkedAtOnce = 64;  // a page of completions
 constexpr std::uint32_t kEveryRemoteRight =
     STRAIT_NIC_LOCAL_WRITE | STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ | STRAIT_NIC_REMOTE_ATOMIC;
 
@@ -50,8 +51,6 @@ Status Queue::create(QueueShape shape) {
   std::byte* const rq = cq + cq_bytes;
   auto* const record = reinterpret_cast<mlx5::QueueRecord*>(rq + rq_bytes);
   auto* const cq_record = reinterpret_cast<mlx5::CqRecord*>(rq + rq_bytes + kRecordBytes);
-  for (std::uint32_t i = 0; i < cq_entries; ++i) reinterpret_cast<mlx5::Cqe*>(cq)[i].op_own = mlx5::kCqeInvalid;
-
   strait_nic_cq_request cq_request{};
   cq_request.struct_size = sizeof cq_request;
   cq_request.entries = cq_entries;
@@ -98,7 +97,18 @@ Status Queue::create(QueueShape shape) {
   if (!opened)
     return strait::fail(Code::device, "{} made queue pair {:#x} with a doorbell that no ring can use", nic_.name(),
                         qp_.qpn);
+  mark_completions();
   return {};
+}
+
+// At most one entry for each block and each receive.
+void Queue::mark_completions() {
+  const std::uint64_t posted = send_.slots.reserved + receive_.slots.reserved;
+  const std::uint64_t entries = std::uint64_t{1} << completions_.log_entries;
+  const std::uint64_t until = std::min(entries, sys::round_up(posted + 1, kMarkedAtOnce));
+  auto* const cqes = reinterpret_cast<mlx5::Cqe*>(completions_.entries);
+  for (std::uint64_t i = marked_; i < until; ++i) cqes[i].op_own = mlx5::kCqeInvalid;
+  marked_ = until == entries ? UINT64_MAX : until;
 }
 
 Queue::~Queue() {

@@ -50,14 +50,22 @@ class Queue {
 
   // Shows the NIC what was posted and, when the NIC is software, lets it start on this very thread.
   void ring() {
+    expect_completions();
     device::ring_doorbell<kOwner>(send_);
     nic_.drive(qp_.qpn);
   }
   std::int32_t drive() const { return nic_.drive(qp_.qpn); }
+  // Before anything that was posted is shown to the NIC: entries of the completion ring that it may write to, and the
+  // one behind them, are marked as not written. Not all at once: a queue that is hardly used takes hardly any memory.
+  void expect_completions() {
+    if (send_.slots.reserved + receive_.slots.reserved >= marked_) [[unlikely]]
+      mark_completions();
+  }
 
  private:
   explicit Queue(const Nic& nic) : nic_(nic) {}
   [[nodiscard]] Status create(QueueShape shape);
+  void mark_completions();
 
   const Nic& nic_;
   sys::Mapping memory_;  // send ring, completion ring, receive ring, records; outlives the NIC's objects
@@ -65,6 +73,7 @@ class Queue {
   strait_nic_qp qp_{};
   bool has_cq_ = false;
   bool has_qp_ = false;
+  std::uint64_t marked_ = 0;  // as many entries in the first turn of the completion ring; UINT64_MAX: all
   alignas(64) device::SendRing send_{};
   alignas(64) device::ReceiveRing receive_{};
   alignas(64) device::CompletionRing completions_{};

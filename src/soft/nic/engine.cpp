@@ -328,7 +328,7 @@ Result<QueuePair*> Engine::make_qp(const QpRequest& request) {
   qp->xrcd = target ? request.xrcd : 0;
   ++(target ? xrcds_[request.xrcd] : pds_[request.pd]);
   qp->user = request.user;
-  qp->sent.resize(request.sq_blocks);
+  qp->sent = SentRing(request.sq_blocks);
   active_.push_back(qp.get());
   qps_[index] = std::move(qp);
   return qps_[index].get();

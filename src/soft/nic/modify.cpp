@@ -161,7 +161,6 @@ void Engine::reset_qp(QueuePair& qp) {
   QueuePair fresh;
   static_cast<QueueShape&>(fresh) = qp;
   fresh.sent = std::move(qp.sent);
-  std::fill(fresh.sent.begin(), fresh.sent.end(), Sent{});
   fresh.last_doorbell = __atomic_load_n(qp.doorbell, __ATOMIC_ACQUIRE);
   qp = std::move(fresh);
   drop_dead_links();

@@ -43,6 +43,24 @@ struct Sent {
   std::uint32_t landed = 0;    // read: bytes of the answer that have arrived, in order
 };
 
+// As many as blocks, each written before it is read: what is never used is never touched.
+class SentRing {
+ public:
+  SentRing() = default;
+  // `entries`: a power of two.
+  explicit SentRing(std::uint32_t entries)
+      : memory_(static_cast<Sent*>(::operator new(entries * sizeof(Sent)))), size_(entries) {}
+  [[nodiscard]] Sent& at(std::uint64_t seq) const { return memory_.get()[seq & (size_ - 1)]; }
+  [[nodiscard]] std::uint32_t size() const { return size_; }
+
+ private:
+  struct Free {
+    void operator()(Sent* memory) const { ::operator delete(memory); }
+  };
+  std::unique_ptr<Sent, Free> memory_;
+  std::uint32_t size_ = 0;
+};
+
 inline constexpr std::uint8_t kVendorKey = 0x80;
 inline constexpr std::uint8_t kVendorMalformed = 0x90;
 inline constexpr std::uint8_t kVendorPeerLost = 0xa0;
@@ -124,8 +142,8 @@ struct QueuePair : QueueShape {
   std::int64_t resume_at_ns = 0;      // after "receiver not ready"; 0: go on
   std::int64_t not_yet_since_ns = 0;  // the peer's queue pair is not ready to receive; 0: it is
   std::int64_t progress_at_ns = 0;    // when the peer last got on with our work; 0: the timer has not looked yet
-  std::vector<Sent> sent;             // ring, power of two
-  std::deque<std::uint32_t> pinned;   // lkeys, in order of `sent`
+  SentRing sent;
+  std::deque<std::uint32_t> pinned;  // lkeys, in order of `sent`
 
   std::int64_t resend_at_ns = 0;  // where messages are lost on purpose; 0: the timer has not looked yet
   std::int64_t resend_after_ns = 0;
@@ -150,7 +168,7 @@ struct QueuePair : QueueShape {
 
   [[nodiscard]] bool landing_waits() const { return landing && landing->waiting; }
 
-  [[nodiscard]] Sent& sent_at(std::uint64_t seq) { return sent[seq & (sent.size() - 1)]; }
+  [[nodiscard]] Sent& sent_at(std::uint64_t seq) const { return sent.at(seq); }
   // Requests of the peer are served.
   [[nodiscard]] bool receiving() const { return state >= QpState::rtr && state <= QpState::sqe; }
   // Requests of ours are looked after; new ones start in `ready` only.
