@@ -73,10 +73,11 @@ std::vector<std::string> best_fabric_options(const Setup& setup, const PairRow& 
   return best;
 }
 
-// Null: the peer is UCX's own program.
+// Null: the peer is ucx_perftest.
 const char* transfer_program(PeerKind peer) {
   switch (peer) {
     case PeerKind::fabric: return "fabric_transfer";
+    case PeerKind::ucx: return "ucx_transfer";
     case PeerKind::udp: return "udp_transfer";
     case PeerKind::vm_copy: return "vm_copy";
     default: return nullptr;
@@ -90,10 +91,10 @@ bool no_program(PeerKind peer) {
 
 std::string why_no_peer(const Setup& setup, const PairRow& row) {
   if (row.peer == PeerKind::udp || row.peer == PeerKind::vm_copy || no_program(row.peer)) return "";
-  if (row.peer == PeerKind::ucx) return why_no_ucx(setup, row);
-  return access((setup.programs + "/fabric_transfer").c_str(), X_OK) == 0
-             ? ""
-             : "libfabric was not there when this was built (libfabric-dev)";
+  if (row.peer == PeerKind::ucx_perftest) return why_no_ucx(setup, row);
+  if (access((setup.programs + "/" + transfer_program(row.peer)).c_str(), X_OK) == 0) return "";
+  return row.peer == PeerKind::ucx ? "UCX was not there when this was built (libucx-dev)"
+                                   : "libfabric was not there when this was built (libfabric-dev)";
 }
 
 }  // namespace

@@ -10,12 +10,13 @@
 namespace bench {
 
 enum class PeerKind {
-  fabric,   // fabric_transfer
-  ucx,      // ucx_perftest; peer_options: its own words, and tls=NAMES, alloc=METHODS
-  vm_copy,  // vm_copy: process_vm_readv, one copy by system call, nothing on top
-  udp,      // udp_transfer: sockets on loopback, nothing on top
-  memcpy,   // the same places, copied within one process
-  beside,   // none of its own: strait's program measures the limit, too, in turn with what it measures of strait
+  fabric,        // fabric_transfer
+  ucx,           // ucx_transfer: UCX's library with our loops and places
+  ucx_perftest,  // always the same bytes; peer_options: its own words, and tls=NAMES, alloc=METHODS
+  vm_copy,       // vm_copy: process_vm_readv, one copy by system call, nothing on top
+  udp,           // udp_transfer: sockets on loopback, nothing on top
+  memcpy,        // the same places, copied within one process
+  beside,        // none of its own: strait's program measures the limit, too, in turn with what it measures of strait
 };
 
 // One comparison, measured in pairs.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of two processes on one host, by grant: memory that both map, one copy by system call, the ring.
+#include <algorithm>
 #include <memory>
 
 #include "rows.hpp"
@@ -14,7 +15,8 @@ std::vector<std::string> by_grant(const char* grant, std::vector<std::string> op
 
 const std::vector<std::string> kSameBytes = {"--one-place", "1"};
 
-std::vector<std::string> ucx(const char* tls, const char* test, const char* window = nullptr) {
+// For ucx_perftest, which always moves the same bytes.
+std::vector<std::string> perftest(const char* tls, const char* test, const char* window = nullptr) {
   std::vector<std::string> words = {std::string("tls=") + tls, "-t", test};
   if (window != nullptr) words.insert(words.end(), {"-O", window});
   return words;
@@ -30,15 +32,16 @@ struct What {
   bool extra = false;
 };
 
-// Our program beside ucx_perftest.
+// Our program beside UCX: its library with the same loops and places, or ucx_perftest where both move the same bytes.
 PairRow beside_ucx(const What& what, const char* own, const char* peer_title, std::vector<std::string> workload,
                    std::vector<std::string> strait_options, std::vector<std::string> peer_options) {
+  const bool by_perftest = std::ranges::find(peer_options, "-t") != peer_options.end();
   return {what.id,
           what.title,
           what.unit,
           std::string(what.unit) == "us",
           what.goal,
-          PeerKind::ucx,
+          by_perftest ? PeerKind::ucx_perftest : PeerKind::ucx,
           peer_title,
           what.noted,
           what.prediction,
@@ -73,41 +76,46 @@ PairRow beside_limit(const What& what, const char* own, const char* limit, std::
 // ---- 8 bytes -------------------------------------------------------------------------------------------------------
 
 void add_small(std::vector<PairRow>& rows) {
-  const auto put_latency = [](const What& what, const char* tls, const char* peer, std::vector<std::string> options) {
+  const std::vector<std::string> posix = {"tls=posix,self"};
+  const auto put_latency = [](const What& what, const char* peer, std::vector<std::string> options,
+                              std::vector<std::string> peer_options) {
     return beside_ucx(what, "strait_transfer", peer, {"latency"}, by_grant("map", std::move(options)),
-                      ucx(tls, "ucp_put_lat"));
+                      std::move(peer_options));
   };
   rows.push_back(put_latency({"map_put8_latency", "map: 8 B put, one way", "us", 0.8, 0.185, "0.13 us, 0.7 x"},
-                             "posix,self", "UCX posix", {}));
+                             "UCX posix", {}, posix));
   rows.push_back(
       put_latency({"map_put8_latency_cma", "map: 8 B put, UCX may use cma", "us", 0.8, 0.167, "0.13 us, 0.8 x"},
-                  "posix,cma,self", "UCX posix,cma", {}));
+                  "UCX posix,cma", {}, {"tls=posix,cma,self"}));
   rows.push_back(put_latency({"map_put8_latency_place", "map: 8 B put, same bytes", "us", 0, 0.185, "0.6 x", true},
-                             "posix,self", "UCX posix", kSameBytes));
+                             "ucx_perftest, posix", kSameBytes, perftest("posix,self", "ucp_put_lat")));
 
-  const auto rate = [](const What& what, std::vector<std::string> options) {
-    return beside_ucx(what, "strait_transfer", "UCX posix, window 128", {"rate", "--window", "128"},
-                      by_grant("map", std::move(options)), ucx("posix,self", "ucp_put_bw", "128"));
+  const auto rate = [](const What& what, const char* peer, std::vector<std::string> options,
+                       std::vector<std::string> peer_options) {
+    return beside_ucx(what, "strait_transfer", peer, {"rate", "--window", "128"}, by_grant("map", std::move(options)),
+                      std::move(peer_options));
   };
-  rows.push_back(rate({"map_put8_rate", "map: 8 B puts, completed", "M/s", 1.2, 46, "40 M/s, 0.9 x: missed"}, {}));
-  rows.push_back(rate({"map_put8_rate_place", "map: 8 B puts, same bytes", "M/s", 0, 46, "1.0 x", true}, kSameBytes));
+  rows.push_back(rate({"map_put8_rate", "map: 8 B puts, completed", "M/s", 1.2, 46, "40 M/s, 0.9 x: missed"},
+                      "UCX posix, window 128", {}, posix));
+  rows.push_back(rate({"map_put8_rate_place", "map: 8 B puts, same bytes", "M/s", 0, 46, "1.0 x", true},
+                      "ucx_perftest, posix", kSameBytes, perftest("posix,self", "ucp_put_bw", "128")));
 
-  const auto operation = [](const What& what, const char* test, const char* peer_test, const char* grant,
-                            std::vector<std::string> options) {
-    return beside_ucx(what, "strait_operations", "UCX posix", {test}, by_grant(grant, std::move(options)),
-                      ucx("posix,self", peer_test));
+  const auto operation = [](const What& what, const char* test, const char* peer, std::vector<std::string> options,
+                            std::vector<std::string> peer_options) {
+    return beside_ucx(what, "strait_operations", peer, {test}, by_grant("map", std::move(options)),
+                      std::move(peer_options));
   };
-  rows.push_back(
-      operation({"map_get8", "map: 8 B get", "us", 1.0, 0.046, "0.05 us, 1.1 x: missed"}, "get", "ucp_get", "map", {}));
+  rows.push_back(operation({"map_get8", "map: 8 B get", "us", 1.0, 0.046, "0.05 us, 1.1 x: missed"}, "get", "UCX posix",
+                           {}, posix));
   rows.push_back(operation({"map_get8_place", "map: 8 B get, same bytes", "us", 0, 0.046, "1.0 x", true}, "get",
-                           "ucp_get", "map", kSameBytes));
+                           "ucx_perftest, posix", kSameBytes, perftest("posix,self", "ucp_get")));
   rows.push_back(beside_ucx({"ring_get8", "ring: 8 B get", "us", 0.6, 0.577, "0.35 us, 0.6 x"}, "strait_operations",
                             "UCX 1.23 posix", {"get"}, by_grant("ring", {"lane=peer"}),
                             {"later=1", "tls=posix,self", "-t", "ucp_get"}));
   rows.push_back(
-      operation({"map_fadd8", "map: 8 B fetch-add", "us", 1.0, 0, "1.0 x"}, "fetch_add", "ucp_fadd", "map", {}));
+      operation({"map_fadd8", "map: 8 B fetch-add", "us", 1.0, 0, "1.0 x"}, "fetch_add", "UCX posix", {}, posix));
   rows.push_back(operation({"map_fadd8_place", "map: 8 B fetch-add, same bytes", "us", 0, 0, "1.0 x", true},
-                           "fetch_add", "ucp_fadd", "map", kSameBytes));
+                           "fetch_add", "ucx_perftest, posix", kSameBytes, perftest("posix,self", "ucp_fadd")));
 }
 
 // ---- larger ones ---------------------------------------------------------------------------------------------------
@@ -145,14 +153,16 @@ void add_large(std::vector<PairRow>& rows, const Amount& amount) {
                                              amount.window, "--regions", amount.regions};
   const std::string id = amount.id;
   const std::string text = amount.text;
-  const auto map = [&](const What& what, std::vector<std::string> options) {
-    rows.push_back(beside_ucx(what, "strait_transfer", "UCX ucp_put_bw posix", workload,
-                              by_grant("map", std::move(options)), ucx("posix,self", "ucp_put_bw", amount.window)));
+  const auto map = [&](const What& what, const char* peer, std::vector<std::string> options,
+                       std::vector<std::string> peer_options) {
+    rows.push_back(beside_ucx(what, "strait_transfer", peer, workload, by_grant("map", std::move(options)),
+                              std::move(peer_options)));
   };
-  map({kept("map_put_" + id), kept("map: put " + text), "GB/s", 1.0, amount.noted_map, amount.predicted_map}, {});
+  map({kept("map_put_" + id), kept("map: put " + text), "GB/s", 1.0, amount.noted_map, amount.predicted_map},
+      "UCX posix", {}, {"tls=posix,self"});
   map({kept("map_put_" + id + "_place"), kept("map: put " + text + ", same bytes"), "GB/s", 0, amount.noted_map,
        amount.predicted_map, true},
-      kSameBytes);
+      "ucx_perftest, posix", kSameBytes, perftest("posix,self", "ucp_put_bw", amount.window));
   rows.push_back({kept("map_put_" + id + "_memcpy"),
                   kept("map: put " + text + ", beside memcpy"),
                   "GB/s",
@@ -167,10 +177,11 @@ void add_large(std::vector<PairRow>& rows, const Amount& amount) {
                   {},
                   false});
   if (amount.noted_copy == 0) return;
+  // The library does not use cma for puts, so that here it is always ucx_perftest.
   const auto copy = [&](const What& what, std::vector<std::string> options) {
     options.emplace_back("memory=malloc");
     rows.push_back(
-        beside_ucx(what, "strait_transfer", "UCX put_bw cma", workload, by_grant("copy", std::move(options)),
+        beside_ucx(what, "strait_transfer", "ucx_perftest, cma", workload, by_grant("copy", std::move(options)),
                    {"alloc=heap", "-t", "put_bw", "-d", "memory", "-x", "cma", "-D", "zcopy", "-O", amount.window}));
   };
   copy({kept("copy_put_" + id), kept("copy: put " + text + ", malloc'ed"), "GB/s", 1.0, amount.noted_copy,
@@ -204,14 +215,14 @@ void add_messages(std::vector<PairRow>& rows) {
   };
   const std::vector<std::string> large = {"send_bandwidth", "--size", "65536", "--window", "32",
                                           "--region-bytes", "1048576"};
-  send({"send8", "send and receive 8 B, one way", "us", 1.0, 0.198, "0.25 us, 1.2 x: missed"}, "UCX tag_lat posix",
-       {"send_latency"}, {}, ucx("posix,self", "tag_lat"));
-  send({"send8_place", "send and receive 8 B, same bytes", "us", 0, 0.198, "1.2 x", true}, "UCX tag_lat posix",
-       {"send_latency"}, kSameBytes, ucx("posix,self", "tag_lat"));
-  send({"send_64k", "send and receive 64 KiB", "GB/s", 1.0, 14.2, "1.2 x"}, "UCX tag_bw posix", large, {},
-       ucx("posix,self", "tag_bw", "32"));
-  send({"send_64k_place", "send 64 KiB, same bytes", "GB/s", 0, 14.2, "2 x", true}, "UCX tag_bw posix", large,
-       kSameBytes, ucx("posix,self", "tag_bw", "32"));
+  send({"send8", "send and receive 8 B, one way", "us", 1.0, 0.198, "0.25 us, 1.2 x: missed"}, "UCX posix, tag",
+       {"send_latency"}, {}, {"tls=posix,self"});
+  send({"send8_place", "send and receive 8 B, same bytes", "us", 0, 0.198, "1.2 x", true}, "ucx_perftest tag_lat",
+       {"send_latency"}, kSameBytes, perftest("posix,self", "tag_lat"));
+  send({"send_64k", "send and receive 64 KiB", "GB/s", 1.0, 14.2, "1.2 x"}, "UCX posix, tag", large, {},
+       {"tls=posix,self"});
+  send({"send_64k_place", "send 64 KiB, same bytes", "GB/s", 0, 14.2, "2 x", true}, "ucx_perftest tag_bw", large,
+       kSameBytes, perftest("posix,self", "tag_bw", "32"));
 }
 
 void add_others(std::vector<PairRow>& rows) {

@@ -2,12 +2,8 @@
 // Operations other than puts between two processes with libstrait, through its public API alone.
 //
 //   strait_operations get|fetch_add|send_latency|send_bandwidth [workload options] [options of strait_transport.hpp]
-//
-// get, fetch_add: one after the other, each waited for, from and to random places; the time of one.
-// send_latency: every message is answered by one, both waited for; half the time of a round.
-// send_bandwidth: `window` messages under way; the receiver has its receives posted ahead.
+#include "operations.hpp"
 #include "strait_transport.hpp"
-#include "transfer.hpp"
 
 namespace bench {
 namespace {
@@ -15,37 +11,38 @@ namespace {
 constexpr std::int64_t kPatienceNs = 10'000'000'000;
 
 // Posts, and waits for what was posted; gives up when either fails.
-class Operations {
+class StraitOperations : public StraitTransport {
  public:
-  explicit Operations(StraitTransport& t) : t_(t) {}
+  using Handle = strait_op;
+  using StraitTransport::StraitTransport;
+
   void get(Place into, Place from) {
-    const strait_slice slice = t_.target_slice(into);
+    const strait_slice slice = target_slice(into);
     strait_op op;
-    check("get", strait_get(t_.lane(), &slice, &t_.remote(from.region), from.offset, nullptr, &op, &error_));
+    check("get", strait_get(lane(), &slice, &remote(from.region), from.offset, nullptr, &op, &error_));
     wait(op);
   }
   std::uint64_t fetch_add(Place at, std::uint64_t add) {
     strait_op op;
-    check("fetch_add", strait_fetch_add(t_.lane(), &t_.remote(at.region), at.offset, add, nullptr, &op, &error_));
-    return wait(op);
+    check("fetch_add", strait_fetch_add(lane(), &remote(at.region), at.offset, add, nullptr, &op, &error_));
+    wait(op);
+    return done_.value;
   }
   strait_op send(Place from) {
-    const strait_slice slice = t_.source_slice(from);
+    const strait_slice slice = source_slice(from);
     strait_op op;
-    check("send", strait_send(t_.lane(), &slice, nullptr, &op, &error_));
+    check("send", strait_send(lane(), &slice, nullptr, &op, &error_));
     return op;
   }
   strait_op receive(Place into) {
-    const strait_slice slice = t_.target_slice(into);
+    const strait_slice slice = target_slice(into);
     strait_op op;
-    check("receive", strait_receive(t_.lane(), &slice, &op, &error_));
+    check("receive", strait_receive(lane(), &slice, &op, &error_));
     return op;
   }
-  // Atomics: what was there before.
-  std::uint64_t wait(strait_op& op) {
+  void wait(strait_op& op) {
     done_.struct_size = sizeof done_;
     check("wait", strait_wait(&op, kPatienceNs, &done_, &error_));
-    return done_.value;
   }
 
  private:
@@ -53,229 +50,10 @@ class Operations {
     if (code != STRAIT_OK) [[unlikely]]
       give_up(std::string(what) + ": " + error_.text);
   }
-  StraitTransport& t_;
   strait_done done_{};
   strait_error error_{
       .struct_size = sizeof(strait_error), .code = 0, .sys_errno = 0, .syndrome = 0, .text = {}, .remedy = {}};
 };
-
-// The bytes that every process loads into its region r.
-std::vector<std::vector<std::uint8_t>> all_sources(const Workload& w) {
-  std::vector<std::vector<std::uint8_t>> bytes;
-  for (std::uint32_t r = 0; r < w.regions; ++r) {
-    bytes.emplace_back(w.region_bytes);
-    fill_source(bytes.back().data(), r, w.region_bytes);
-  }
-  return bytes;
-}
-
-std::uint64_t count_differences(const std::uint8_t* a, const std::uint8_t* b, std::uint64_t length) {
-  if (std::memcmp(a, b, length) == 0) return 0;
-  std::uint64_t wrong = 0;
-  for (std::uint64_t i = 0; i < length; ++i) wrong += a[i] != b[i] ? 1u : 0u;
-  return wrong;
-}
-
-// ---- get: the initiator's regions end as the same gets made again by memcpy ----------------------------------------
-
-std::uint64_t run_gets(const Workload& w, Meeting* meeting, int side, StraitTransport& t, Phases& phases) {
-  Operations ops(t);
-  // What is read lies in the owner's published regions.
-  if (side == 1) {
-    const auto bytes = all_sources(w);
-    for (std::uint32_t r = 0; r < w.regions; ++r) std::memcpy(t.target(r), bytes[r].data(), w.region_bytes);
-  }
-  phases = run_phases(w, meeting, side, t, [&](std::uint32_t phase, std::uint64_t count) {
-    if (side == 1) return;
-    PhasePlaces places(w, phase);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const Place from = places.from.next();
-      ops.get(places.to_initiator.next(), from);
-    }
-  });
-  if (side == 1) return 0;
-  const auto source = all_sources(w);
-  std::vector<std::vector<std::uint8_t>> expected(w.regions, std::vector<std::uint8_t>(w.region_bytes));
-  for (std::uint32_t phase = 1; phase <= kPhases; ++phase) {
-    PhasePlaces places(w, phase);
-    for (std::uint64_t i = 0; i < phases.counts[phase]; ++i) {
-      const Place from = places.from.next();
-      const Place into = places.to_initiator.next();
-      std::memcpy(expected[into.region].data() + into.offset, source[from.region].data() + from.offset, w.size_bytes);
-    }
-  }
-  std::uint64_t wrong = 0;
-  for (std::uint32_t r = 0; r < w.regions; ++r)
-    wrong += count_differences(expected[r].data(), t.target(r), w.region_bytes);
-  return wrong;
-}
-
-// ---- fetch_add: the sum of the values that came back, and every word of the owner, must be right -------------------
-
-std::uint64_t run_adds(const Workload& w, Meeting* meeting, int side, StraitTransport& t, Phases& phases) {
-  Operations ops(t);
-  std::uint64_t sum = 0;
-  phases = run_phases(w, meeting, side, t, [&](std::uint32_t phase, std::uint64_t count) {
-    if (side == 1) return;
-    PhasePlaces places(w, phase);
-    for (std::uint64_t i = 0; i < count; ++i) sum += ops.fetch_add(places.to_owner.next(), i + 1);
-  });
-  std::vector<std::vector<std::uint64_t>> expected(w.regions, std::vector<std::uint64_t>(w.region_bytes / 8));
-  std::uint64_t expected_sum = 0;
-  for (std::uint32_t phase = 1; phase <= kPhases; ++phase) {
-    PhasePlaces places(w, phase);
-    for (std::uint64_t i = 0; i < phases.counts[phase]; ++i) {
-      const Place at = places.to_owner.next();
-      std::uint64_t& word = expected[at.region][at.offset / 8];
-      expected_sum += word;
-      word += i + 1;
-    }
-  }
-  if (side == 0) return sum == expected_sum ? 0 : 8;
-  std::uint64_t wrong = 0;
-  for (std::uint32_t r = 0; r < w.regions; ++r) {
-    wrong += count_differences(reinterpret_cast<const std::uint8_t*>(expected[r].data()), t.target(r),
-                               expected[r].size() * 8);
-  }
-  return wrong;
-}
-
-// ---- messages ------------------------------------------------------------------------------------------------------
-
-// Receives are posted ahead, into places taken in turn: none is overwritten before it was looked at.
-class Inbox {
- public:
-  Inbox(const Workload& w, StraitTransport& t, Operations& ops, std::uint64_t ahead)
-      : workload_(w), t_(t), ops_(ops), pending_(ahead) {
-    if (ahead / (w.region_mask + 1) * w.size_bytes > w.region_bytes) give_up("--region-bytes holds too few messages");
-    for (std::uint64_t i = 0; i < ahead; ++i) post();
-  }
-  // The next message. Its first word; and room for another one.
-  std::uint64_t take() {
-    strait_op& op = pending_[taken_ & (pending_.size() - 1)];
-    ops_.wait(op);
-    const Place at = place(taken_++);
-    const std::uint64_t word = load_word(t_.target(at.region) + at.offset);
-    post();
-    return word;
-  }
-  [[nodiscard]] Place place(std::uint64_t i) const {
-    if (workload_.one_place) return {0, 0};
-    const std::uint64_t slot = i & (pending_.size() - 1);
-    return {static_cast<std::uint32_t>(slot & workload_.region_mask),
-            slot / (workload_.region_mask + 1) * workload_.size_bytes};
-  }
-  [[nodiscard]] std::uint64_t taken() const { return taken_; }
-
- private:
-  void post() {
-    pending_[posted_ & (pending_.size() - 1)] = ops_.receive(place(posted_));
-    ++posted_;
-  }
-  const Workload& workload_;
-  StraitTransport& t_;
-  Operations& ops_;
-  std::vector<strait_op> pending_;  // a power of two
-  std::uint64_t posted_ = 0;
-  std::uint64_t taken_ = 0;
-};
-
-// Word i of a phase, both ways.
-std::uint64_t sum_of_tags(const Phases& phases) {
-  std::uint64_t sum = 0;
-  for (std::uint32_t phase = 1; phase <= kPhases; ++phase) {
-    for (std::uint64_t i = 0; i < phases.counts[phase]; ++i) sum += tag(phase, i);
-  }
-  return sum;
-}
-
-std::uint64_t run_messages_to_and_fro(const Workload& w, Meeting* meeting, int side, StraitTransport& t,
-                                      Phases& phases) {
-  if (w.size_bytes != 8) give_up("send_latency is measured with messages of 8 bytes");
-  Operations ops(t);
-  Inbox inbox(w, t, ops, 64);
-  std::uint64_t sum = 0;
-  phases = run_phases(w, meeting, side, t, [&](std::uint32_t phase, std::uint64_t count) {
-    PhasePlaces places(w, phase);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      if (side == 1) sum += inbox.take();
-      const Place from = places.from.next();
-      store_word(t.source(from.region) + from.offset, tag(phase, i));
-      strait_op sent = ops.send(from);
-      if (side == 0) sum += inbox.take();
-      ops.wait(sent);
-    }
-  });
-  return sum == sum_of_tags(phases) ? 0 : 8;
-}
-
-// The last messages still lie where they were received.
-std::uint64_t verify_last(const Workload& w, const Inbox& inbox, StraitTransport& t, const Phases& phases,
-                          std::uint64_t slots) {
-  const auto source = all_sources(w);
-  std::vector<Place> froms;
-  for (std::uint32_t phase = 1; phase <= kPhases; ++phase) {
-    PhasePlaces places(w, phase);
-    for (std::uint64_t i = 0; i < phases.counts[phase]; ++i) froms.push_back(places.from.next());
-  }
-  if (froms.size() != inbox.taken()) return 1;
-  std::uint64_t wrong = 0;
-  const std::uint64_t last = std::min<std::uint64_t>(w.one_place ? 1 : slots, froms.size());
-  for (std::uint64_t i = froms.size() - last; i < froms.size(); ++i) {
-    const Place at = inbox.place(i);
-    wrong += count_differences(source[froms[i].region].data() + froms[i].offset, t.target(at.region) + at.offset,
-                               w.size_bytes);
-  }
-  return wrong;
-}
-
-std::uint64_t run_messages(const Workload& w, Meeting* meeting, int side, StraitTransport& t, Phases& phases) {
-  constexpr std::uint64_t kAhead = 64;
-  Operations ops(t);
-  if (side == 1) {
-    Inbox inbox(w, t, ops, kAhead);
-    std::uint64_t sum = 0;
-    phases = run_phases(w, meeting, side, t, [&](std::uint32_t, std::uint64_t count) {
-      for (std::uint64_t i = 0; i < count; ++i) sum += inbox.take();
-    });
-    asm volatile("" ::"r"(sum));  // every message is looked at, as a program would
-    return verify_last(w, inbox, t, phases, kAhead);
-  }
-  std::vector<strait_op> under_way(w.window_mask + 1);
-  phases = run_phases(w, meeting, side, t, [&](std::uint32_t phase, std::uint64_t count) {
-    PhasePlaces places(w, phase);
-    std::uint64_t waited = 0;
-    for (std::uint64_t i = 0; i < count; ++i) {
-      if (i - waited == w.window) ops.wait(under_way[waited++ & w.window_mask]);
-      under_way[i & w.window_mask] = ops.send(places.from.next());
-    }
-    while (waited < count) ops.wait(under_way[waited++ & w.window_mask]);
-  });
-  return 0;
-}
-
-void run_operations(const Workload& w, Meeting* meeting, int side) {
-  if (w.test < Test::get || w.test > Test::send_bandwidth) give_up("this is measured by another program");
-  if (w.test != Test::send_bandwidth && w.size_bytes != 8) give_up("--size must be 8 here");
-  StraitTransport t(w, meeting, side);
-  load_sources(w, t);
-  Phases phases;
-  const auto body = w.test == Test::get            ? run_gets
-                    : w.test == Test::fetch_add    ? run_adds
-                    : w.test == Test::send_latency ? run_messages_to_and_fro
-                                                   : run_messages;
-  meeting->wrong.fetch_add(body(w, meeting, side, t, phases));
-  meet(meeting, side);
-  if (side == 0) {
-    const auto count = static_cast<double>(phases.counts[kPhases]);
-    const auto ns = static_cast<double>(phases.took_ns);
-    const bool stream = w.test == Test::send_bandwidth;
-    const double each_us = ns / count / 1e3 / (w.test == Test::send_latency ? 2 : 1);
-    print_result(w, stream ? count * static_cast<double>(w.size_bytes) / ns : each_us, stream ? "GB/s" : "us",
-                 phases.counts[kPhases], meeting->wrong.load(), t.path());
-  }
-  meet(meeting, side);
-}
 
 }  // namespace
 }  // namespace bench
@@ -284,7 +62,10 @@ int main(int argc, char** argv) try {
   const bench::Workload workload = bench::parse_workload(argc, argv);
   bench::Meeting* meeting = nullptr;
   const int side = bench::split(workload, &meeting);
-  bench::run_operations(workload, meeting, side);
+  {
+    bench::StraitOperations transport(workload, meeting, side);
+    bench::run_operations(workload, meeting, side, transport);
+  }
   if (side == 0) bench::join();
   return 0;
 } catch (const std::exception& failure) {

@@ -102,15 +102,17 @@ class Places {
   std::uint64_t step_ = 8;
 };
 
-// One page that both processes see, for everything that is not measured.
+// Memory that both processes see, for everything that is not measured.
 struct Meeting {
   static constexpr std::uint32_t kMaxRegions = 16;
+  static constexpr std::size_t kLetterBytes = 16384;
   alignas(64) std::atomic<std::uint32_t> step[2];  // how often each side came to meet()
   std::atomic<std::uint64_t> count;                // iterations of the next phase, told by the initiator
   alignas(64) std::atomic<std::uint32_t> over[2];  // the phase that each side has ended
   std::atomic<std::uint64_t> wrong;                // bytes that are not what was put
   char name[2][256];
   std::uint64_t base[2][kMaxRegions];
+  std::uint8_t letter[2][kLetterBytes];  // what else a library has to tell its other side
 };
 
 // Makes the meeting page, forks, pins both. Returns 0 in the initiator, 1 in the owner, which ends with its parent.
