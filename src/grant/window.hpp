@@ -70,7 +70,8 @@ class WindowTable {
 // While it lives the lane is inside: nothing it found in the table goes away. One owner thread.
 class Inside {
  public:
-  Inside(Mark& mark, bool fence) : word_(mark.word), value_(mark.word.load(std::memory_order_relaxed) + 1) {
+  [[gnu::always_inline]] Inside(Mark& mark, bool fence)
+      : word_(mark.word), value_(mark.word.load(std::memory_order_relaxed) + 1) {
     word_.store(value_, std::memory_order_relaxed);
     // Who revokes makes a barrier on all CPUs; where the system has none, it is made here.
     if (fence) [[unlikely]]

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: posting. The path of an operation: two or three checks, the ring, the doorbell; sentences only when refused.
 #include <array>
-#include <cstddef>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -11,6 +9,7 @@
 #include "node/lane.hpp"
 #include "node/local.hpp"
 #include "node/near.hpp"
+#include "node/near_word.hpp"
 #include "node/pieces.hpp"
 
 using namespace strait;
@@ -46,11 +45,6 @@ Status read_options(const strait_op_options& options, const strait_target* targe
   return {};
 }
 
-bool target_allows(const strait_target& target, std::uint64_t offset, std::uint64_t length_bytes, std::uint32_t right) {
-  return offset <= target.length_bytes && length_bytes <= target.length_bytes - offset &&
-         (target.access & right) == right;
-}
-
 std::int32_t refuse_target(strait_error* error, const strait_target& target, std::uint64_t offset,
                            std::uint64_t length_bytes, std::uint32_t right) {
   if ((target.access & right) != right) {
@@ -76,13 +70,13 @@ std::int32_t check_item(const strait_item& item, std::uint32_t index, strait_err
   return STRAIT_OK;
 }
 
-// In one store: the caller's next act is to move both words at once, and a CPU that has to gather them from two stores
-// still under way waits longer than the operation took.
-inline void hand_out_op(strait_op* out, strait_lane* lane, std::uint64_t id) {
-  typedef std::uint64_t Both __attribute__((vector_size(16)));
-  static_assert(sizeof(strait_op) == sizeof(Both) && offsetof(strait_op, id) == sizeof id);
-  const Both both = {reinterpret_cast<std::uint64_t>(lane), id};
-  std::memcpy(out, &both, sizeof both);
+inline bool takes_short_way(const strait_lane* lane, const strait_target* remote, const strait_op_options* options,
+                            const strait_op* out) {
+  return lane != nullptr && remote != nullptr && out != nullptr && (options == nullptr || options->flags == 0);
+}
+inline bool takes_short_way(const strait_lane* lane, const strait_slice* local, const strait_target* remote,
+                            const strait_op_options* options, const strait_op* out) {
+  return local != nullptr && local->region != nullptr && takes_short_way(lane, remote, options, out);
 }
 
 // Tried before the NIC: `reach(near, id)` moves the bytes if this process can.
@@ -119,8 +113,9 @@ std::int32_t post_on(strait_lane* lane, post::Kind kind, strait_op* out, strait_
 
 extern "C" {
 
-std::int32_t strait_put(strait_lane* lane, const strait_slice* from, const strait_target* to, std::uint64_t to_offset,
-                        const strait_op_options* options, strait_op* out, strait_error* error) {
+[[gnu::noinline]] static std::int32_t put_any(strait_lane* lane, const strait_slice* from, const strait_target* to,
+                                              std::uint64_t to_offset, const strait_op_options* options, strait_op* out,
+                                              strait_error* error) {
   if (lane == nullptr || from == nullptr || from->region == nullptr || to == nullptr || out == nullptr) [[unlikely]]
     return answer_null(error, "lane, slice, region, target or operation");
   if (!lane_usable(*lane)) [[unlikely]]
@@ -153,9 +148,9 @@ std::int32_t strait_put(strait_lane* lane, const strait_slice* from, const strai
   });
 }
 
-std::int32_t strait_get(strait_lane* lane, const strait_slice* into, const strait_target* from,
-                        std::uint64_t from_offset, const strait_op_options* options, strait_op* out,
-                        strait_error* error) {
+[[gnu::noinline]] static std::int32_t get_any(strait_lane* lane, const strait_slice* into, const strait_target* from,
+                                              std::uint64_t from_offset, const strait_op_options* options,
+                                              strait_op* out, strait_error* error) {
   if (lane == nullptr || into == nullptr || into->region == nullptr || from == nullptr || out == nullptr)
     return answer_null(error, "lane, slice, region, target or operation");
   if (!lane_usable(*lane)) return answer(error, why_unusable(*lane));
@@ -188,9 +183,26 @@ std::int32_t strait_get(strait_lane* lane, const strait_slice* into, const strai
   });
 }
 
-static std::int32_t atomic(post::Kind kind, strait_lane* lane, const strait_target* at, std::uint64_t offset,
-                           std::uint64_t operand, std::uint64_t compare, const strait_op_options* options,
-                           strait_op* out, strait_error* error) {
+// The short way is tried in a function of its own: what the general one needs of stack and registers would cost more.
+std::int32_t strait_put(strait_lane* lane, const strait_slice* from, const strait_target* to, std::uint64_t to_offset,
+                        const strait_op_options* options, strait_op* out, strait_error* error) {
+  if (takes_short_way(lane, from, to, options, out) && word_near<Word::put>(*lane, *from, *to, to_offset, out))
+    return STRAIT_OK;
+  return put_any(lane, from, to, to_offset, options, out, error);
+}
+
+std::int32_t strait_get(strait_lane* lane, const strait_slice* into, const strait_target* from,
+                        std::uint64_t from_offset, const strait_op_options* options, strait_op* out,
+                        strait_error* error) {
+  if (takes_short_way(lane, into, from, options, out) && word_near<Word::get>(*lane, *into, *from, from_offset, out))
+    return STRAIT_OK;
+  return get_any(lane, into, from, from_offset, options, out, error);
+}
+
+[[gnu::noinline]] static std::int32_t atomic_any(post::Kind kind, strait_lane* lane, const strait_target* at,
+                                                 std::uint64_t offset, std::uint64_t operand, std::uint64_t compare,
+                                                 const strait_op_options* options, strait_op* out,
+                                                 strait_error* error) {
   if (lane == nullptr || at == nullptr || out == nullptr) return answer_null(error, "lane, target or operation");
   if (!lane_usable(*lane)) return answer(error, why_unusable(*lane));
   if (!target_allows(*at, offset, 8, STRAIT_REMOTE_ATOMIC))
@@ -216,13 +228,18 @@ static std::int32_t atomic(post::Kind kind, strait_lane* lane, const strait_targ
 
 std::int32_t strait_fetch_add(strait_lane* lane, const strait_target* at, std::uint64_t offset, std::uint64_t add,
                               const strait_op_options* options, strait_op* out, strait_error* error) {
-  return atomic(post::Kind::fetch_add, lane, at, offset, add, 0, options, out, error);
+  if (takes_short_way(lane, at, options, out) && atomic_word_near<Word::fetch_add>(*lane, *at, offset, add, 0, out))
+    return STRAIT_OK;
+  return atomic_any(post::Kind::fetch_add, lane, at, offset, add, 0, options, out, error);
 }
 
 std::int32_t strait_compare_swap(strait_lane* lane, const strait_target* at, std::uint64_t offset,
                                  std::uint64_t expected, std::uint64_t desired, const strait_op_options* options,
                                  strait_op* out, strait_error* error) {
-  return atomic(post::Kind::compare_swap, lane, at, offset, desired, expected, options, out, error);
+  if (takes_short_way(lane, at, options, out) &&
+      atomic_word_near<Word::compare_swap>(*lane, *at, offset, desired, expected, out))
+    return STRAIT_OK;
+  return atomic_any(post::Kind::compare_swap, lane, at, offset, desired, expected, options, out, error);
 }
 
 std::int32_t strait_send(strait_lane* lane, const strait_slice* from, const strait_op_options* options, strait_op* out,

@@ -3,6 +3,7 @@
 #include "node/answer.hpp"
 #include "node/bury.hpp"
 #include "node/near.hpp"
+#include "node/near_word.hpp"
 #include "node/wait.hpp"
 
 using namespace strait;
@@ -43,16 +44,31 @@ std::int32_t check_op(strait_op* op, strait_error* error) {
 
 }  // namespace
 
-static std::int32_t close_complete(strait_op& op, strait_done* out) {
-  post::Outcome outcome;
-  outcome.bytes = op.id & STRAIT_OP_BYTES;
+// Complete since it was posted.
+static std::int32_t close_complete(strait_op& op, strait_done* out, std::uint64_t bytes, std::uint64_t value) {
   op = {};
-  fill(outcome, out);
+  if (out == nullptr || out->struct_size < sizeof(strait_done)) return STRAIT_OK;
+  out->flags = 0;
+  out->bytes = bytes;
+  out->value = value;
+  out->imm = 0;
+  out->reserved = 0;
   return STRAIT_OK;
+}
+
+// The id says all there is to say.
+static std::int32_t close_complete(strait_op& op, strait_done* out) {
+  return close_complete(op, out, op.id & STRAIT_OP_BYTES, 0);
 }
 
 // Nobody has to be driven for it.
 static std::int32_t close_mapped(strait_op& op, strait_done* out, strait_error* error) {
+  if ((op.id & kFetchedWord) != 0) {
+    Near* const near = op.lane->near.load(std::memory_order_acquire);
+    std::uint64_t value = 0;
+    if (near == nullptr || !take_fetched(*near, op.id, value)) return answer_unknown(op, error);
+    return close_complete(op, out, sizeof value, value);
+  }
   post::Outcome outcome;
   post::Asked asked;
   {
@@ -82,10 +98,10 @@ const char* strait_target_path(strait_lane* lane, const strait_target* target) {
   }
 }
 
-std::int32_t strait_wait(strait_op* op, std::int64_t timeout_ns, strait_done* out, strait_error* error) {
+[[gnu::noinline]] static std::int32_t wait_for(strait_op* op, std::int64_t timeout_ns, strait_done* out,
+                                               strait_error* error) {
   if (op == nullptr || op->lane == nullptr || !lane_usable(*op->lane)) [[unlikely]]
     return check_op(op, error);
-  if ((op->id & STRAIT_OP_COMPLETE) != 0) return close_complete(*op, out);
   if ((op->id & STRAIT_OP_BY_MAP) != 0) return close_mapped(*op, out, error);
   try {
     strait_lane& lane = *op->lane;
@@ -110,6 +126,15 @@ std::int32_t strait_wait(strait_op* op, std::int64_t timeout_ns, strait_done* ou
   } catch (...) {
     return answer_exception(error);
   }
+}
+
+std::int32_t strait_wait(strait_op* op, std::int64_t timeout_ns, strait_done* out, strait_error* error) {
+  constexpr std::uint64_t kFetched = STRAIT_OP_BY_MAP | kFetchedWord;
+  if (op != nullptr && op->lane != nullptr && lane_usable(*op->lane)) [[likely]] {
+    if ((op->id & STRAIT_OP_COMPLETE) != 0) return close_complete(*op, out);
+    if ((op->id & kFetched) == kFetched) return close_mapped(*op, out, error);
+  }
+  return wait_for(op, timeout_ns, out, error);
 }
 
 std::int32_t strait_test(strait_op* op, strait_done* out, strait_error* error) {
@@ -154,7 +179,14 @@ void strait_detach(strait_op* op) {
   strait_lane& lane = *op->lane;
   if ((op->id & STRAIT_OP_COMPLETE) == 0 && lane_usable(lane)) {
     const Using use(lane);
-    lane.core.detach(op->id & ~STRAIT_OP_BY_MAP);
+    Near* const near = lane.near.load(std::memory_order_acquire);
+    std::uint64_t value = 0;
+    if ((op->id & STRAIT_OP_BY_MAP) == 0)
+      lane.core.detach(op->id);
+    else if ((op->id & kFetchedWord) == 0)
+      lane.core.detach(op->id & ~STRAIT_OP_BY_MAP);
+    else if (near != nullptr)
+      (void)take_fetched(*near, op->id, value);
   }
   *op = {};
 }

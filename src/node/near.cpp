@@ -4,22 +4,15 @@
 #include <atomic>
 
 #include "node/core.hpp"
+#include "node/near_word.hpp"
 #include "sys/copy.hpp"
 #include "sys/process.hpp"
 
 namespace strait::node {
 namespace {
 
-// Who only ever moves bytes by itself still has a NIC that others wait for.
-constexpr std::uint64_t kTurnsPerDrive = 64;
-
 using grant::Way;
 using grant::Window;
-
-bool is_of(const Window& window, const strait_target& target) {
-  const grant::Subject& subject = window.subject;
-  return subject.region_id == target.region_id && subject.address == target.address && subject.rkey == target.rkey;
-}
 
 [[gnu::noinline]] const Window* look_up(Near& near, const strait_target& target) {
   const std::uint64_t now = near.host->generation();
@@ -32,9 +25,8 @@ bool is_of(const Window& window, const strait_target& target) {
 
 // Inside only.
 const Window* window_of(Near& near, const strait_target& target) {
-  const Window* const before = near.found[target.region_id % std::size(near.found)];
-  const bool good = near.generation == near.host->generation() && before != nullptr && is_of(*before, target);
-  return good ? before : look_up(near, target);
+  const Window* const before = near.known(target);
+  return before != nullptr ? before : look_up(near, target);
 }
 
 // Held while an operation looks for a window and uses it.

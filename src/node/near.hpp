@@ -32,6 +32,22 @@ struct Near {
   // What was found before, by region: good for as long as the host is of this generation.
   std::uint64_t generation = 0;
   std::array<const grant::Window*, 16> found{};
+  // Null: the host has to be asked. Inside only.
+  [[nodiscard, gnu::always_inline]] const grant::Window* known(const strait_target& target) const {
+    const grant::Window* const before = found[target.region_id % std::size(found)];
+    const bool good = before != nullptr && generation == host->generation() &&
+                      before->subject.region_id == target.region_id && before->subject.address == target.address &&
+                      before->subject.rkey == target.rkey;
+    return good ? before : nullptr;
+  }
+  // What atomics fetched, until somebody asks. One that nobody asks for keeps its place, and the next one for that
+  // place goes the general way.
+  struct Fetched {
+    std::uint64_t number = 0;  // of the operation; 0: free
+    std::uint64_t value = 0;
+  };
+  std::array<Fetched, 64> fetched{};
+  std::uint64_t fetches = 0;
   std::string map_path, copy_path, copy_paths;  // for people; the last with the way of what is too short for a copy
 };
 

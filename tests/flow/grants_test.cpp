@@ -170,6 +170,107 @@ TEST(Granted, AtomicsAreOverAtOnceAndTheirResultsAreTakenOnce) {
   EXPECT_EQ(host.target.word(8), 7u);
 }
 
+// Words on a lane with one owner take a shorter way once their window is known; what it checks is the same.
+class Words : public ::testing::Test {
+ protected:
+  Words() : pair(granting("map"), granting("map")), host(pair, 4096, access::all), lane(pair.far.lane(256).value()) {
+    host.target.fill(std::vector<std::uint8_t>(4096));
+    know(host.place);
+    host.local.fill(pattern(4096, 5));
+  }
+  void know(const Target& place) { EXPECT_EQ(way_of(lane.get(word(0), place.at(0))), "map grant"); }
+  Slice word(std::uint64_t offset) { return host.local.region.slice(offset, 8); }
+  std::int32_t put_to(const strait_target& target, std::uint64_t offset) {
+    const strait_slice slice = word(8).raw;
+    strait_op op{};
+    const std::int32_t posted = strait_put(lane.raw(), &slice, &target, offset, nullptr, &op, nullptr);
+    return posted != STRAIT_OK ? posted : strait_wait(&op, 5'000'000'000, nullptr, nullptr);
+  }
+  Pair pair;
+  Host host;
+  Lane lane;
+};
+
+TEST_F(Words, AreMoved) {
+  for (std::uint64_t at = 0; at < 4096; at += 8) ASSERT_EQ(way_of(lane.put(word(at), host.place.at(at))), "map grant");
+  EXPECT_EQ(host.target.read(0, 4096), pattern(4096, 5));
+  host.target.fill(pattern(4096, 6));
+  for (std::uint64_t at = 0; at < 4096; at += 8) ASSERT_EQ(way_of(lane.get(word(at), host.place.at(at))), "map grant");
+  EXPECT_EQ(host.local.read(0, 4096), pattern(4096, 6));
+}
+
+TEST_F(Words, OutsideTheTargetAreRefused) {
+  for (const std::uint64_t offset : {std::uint64_t{4089}, std::uint64_t{4096}, ~std::uint64_t{7}}) {
+    const auto late = lane.put(word(0), host.place.at(offset)).wait(5s);
+    ASSERT_FALSE(late) << offset;
+    EXPECT_EQ(late.error().code, Code::invalid) << late.error().explain();
+  }
+  strait_target longer = host.place.raw();
+  longer.length_bytes = 8192;
+  EXPECT_EQ(put_to(longer, 4096), STRAIT_DENIED);
+  EXPECT_EQ(host.target.read(0, 4096), std::vector<std::uint8_t>(4096));
+}
+
+TEST_F(Words, NeedTheRightToBeThere) {
+  Block readable(pair.owner, "host", 4096, access::remote_read);
+  Published published = pair.owner.publish("readable", readable.region).value();
+  const Target place = pair.far.lookup("readable").value();
+  know(place);
+  EXPECT_EQ(put_to(place.raw(), 0), STRAIT_DENIED);
+  strait_target forged = place.raw();
+  forged.access = STRAIT_REMOTE_READ | STRAIT_REMOTE_WRITE | STRAIT_REMOTE_ATOMIC;
+  EXPECT_EQ(put_to(forged, 0), STRAIT_DENIED);
+  EXPECT_EQ(readable.word(0), 0u);
+}
+
+TEST_F(Words, OfAnotherEpochAreTheOwnersToRefuse) {
+  strait_target old = host.place.raw();
+  ++old.epoch;
+  const strait_slice slice = word(8).raw;
+  strait_op op{};
+  ASSERT_EQ(strait_put(lane.raw(), &slice, &old, 0, nullptr, &op, nullptr), STRAIT_OK);
+  EXPECT_EQ(op.id & STRAIT_OP_COMPLETE, 0u);
+  (void)strait_wait(&op, 5'000'000'000, nullptr, nullptr);
+}
+
+TEST_F(Words, AfterTheGrantIsOverAreRefused) {
+  ASSERT_TRUE(host.target.region.revoke(10s));
+  EXPECT_EQ(put_to(host.place.raw(), 0), STRAIT_DENIED);
+  EXPECT_FALSE(lane.fetch_add(host.place.at(0), 1).wait(5s));
+  EXPECT_EQ(host.target.word(0), 0u);
+}
+
+TEST_F(Words, ThatAreChangedMustBeAligned) {
+  const auto crooked = lane.fetch_add(host.place.at(4), 1).wait(5s);
+  ASSERT_FALSE(crooked);
+  EXPECT_EQ(crooked.error().code, Code::invalid) << crooked.error().explain();
+  EXPECT_EQ(lane.compare_swap(host.place.at(8), 1, 2).wait(5s).value().value, 0u);
+  EXPECT_EQ(host.target.word(8), 0u);
+  EXPECT_EQ(lane.compare_swap(host.place.at(8), 0, 2).wait(5s).value().value, 0u);
+  EXPECT_EQ(host.target.word(8), 2u);
+}
+
+// More of them than have a place on the short way; taken from the last to the first, each once.
+TEST_F(Words, KeepWhatTheyFetchedUntilSomebodyAsks) {
+  constexpr std::size_t kMany = 200;
+  std::vector<strait_op> ops(kMany);
+  for (strait_op& op : ops)
+    ASSERT_EQ(strait_fetch_add(lane.raw(), &host.place.raw(), 16, 3, nullptr, &op, nullptr), STRAIT_OK);
+  EXPECT_EQ(host.target.word(16), 3 * kMany);
+  for (std::size_t i = kMany; i-- > 0;) {
+    const strait_op twice = ops[i];
+    strait_done done{};
+    done.struct_size = sizeof done;
+    ASSERT_EQ(strait_wait(&ops[i], 5'000'000'000, &done, nullptr), STRAIT_OK) << i;
+    EXPECT_EQ(done.value, 3 * i);
+    EXPECT_EQ(done.bytes, 8u);
+    strait_op again = twice;
+    EXPECT_EQ(strait_wait(&again, 1'000'000, nullptr, nullptr), STRAIT_INVALID) << i;
+  }
+  for (int i = 0; i < 10000; ++i) lane.fetch_add(host.place.at(16), 1).detach();
+  EXPECT_EQ(lane.fetch_add(host.place.at(16), 0).wait(5s).value().value, 3 * kMany + 10000);
+}
+
 TEST(Granted, ALaneTooManySaysWhyItHasNone) {
   Pair pair(granting("auto"), granting("auto"));
   std::vector<Lane> lanes;
