@@ -196,7 +196,7 @@ class CxiTransport {
   }
 
   const Workload& workload_;
-  const ki::How how_{.arm = workload_.test == Test::latency};  // each is waited for at once
+  const ki::How how_{.arm = workload_.test == Test::latency, .arm_ahead = 32};  // each is waited for at once
   const int side_;
   const bool lazy_;
   bool shared_ = true;

@@ -203,6 +203,37 @@ TEST(CxiLane, AnEventArmedAheadIsTheOnlyOne) {
   }
   EXPECT_EQ(rig.device->complaint(), "");
 }
+TEST(CxiLane, EventsOfOperationsToComeAreArmedAtOnce) {
+  CxiRig rig;
+  ki::Lane<kOne> lane(rig.queue());
+  const ki::How how{.arm = true, .arm_ahead = 4};
+  for (unsigned i = 1; i <= 9; ++i) {
+    ASSERT_TRUE(lane.put(rig.from(), 0, rig.to(), 0, 8, how).ok());
+    ASSERT_EQ(lane.flush(soon()).success, i);
+    ASSERT_EQ(lane.drain(soon()).waited, Waited::ok);
+    EXPECT_EQ(rig.triggered_ring.commands, (i + 3) / 4 * 4);
+    EXPECT_EQ(rig.device->armed(), (i + 3) / 4 * 4 - i);
+  }
+  // Several before one wait, beyond what was armed: its own is armed for it.
+  for (unsigned i = 0; i < 5; ++i) ASSERT_TRUE(lane.put(rig.from(), 0, rig.to(), 0, 8).ok());
+  ASSERT_EQ(lane.flush(soon()).success, 14u);
+  // Another counter has events of its own, and what was armed for the first is not taken for them.
+  ASSERT_TRUE(lane.put(rig.from(), 0, rig.to(), 0, 8, {.counter = 1, .arm = true, .arm_ahead = 4}).ok());
+  ASSERT_EQ(lane.flush(soon(), 1).success, 1u);
+  ASSERT_TRUE(lane.put(rig.from(), 0, rig.to(), 0, 8, how).ok());
+  ASSERT_EQ(lane.flush(soon()).success, 15u);
+  EXPECT_EQ(rig.device->complaint(), "");
+}
+TEST(CxiLane, NoEventIsArmedBeyondTheWrap) {
+  constexpr std::uint64_t start = (std::uint64_t{1} << 48) - 10;
+  CxiRig rig({.first_success = start});
+  ki::Lane<kOne> lane(rig.queue());
+  for (unsigned i = 0; i < 20; ++i) {
+    ASSERT_TRUE(lane.put(rig.from(), 0, rig.to(), 0, 8, {.arm = true, .arm_ahead = 4}).ok());
+    ASSERT_EQ(lane.flush(soon()).waited, Waited::ok) << i;
+  }
+  EXPECT_EQ(rig.device->complaint(), "");
+}
 TEST(CxiLane, AnEventArmedAheadWhereThreadsShare) {
   CxiRig rig({.sharing = kMany});
   ki::Lane<kMany> lane(rig.queue());

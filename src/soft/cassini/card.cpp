@@ -2,6 +2,7 @@
 #include "soft/cassini/card.hpp"
 
 #include "soft/cassini/services.hpp"
+#include "sys/pause.hpp"
 
 namespace strait::soft::cassini {
 
@@ -50,8 +51,20 @@ Card* Fabric::by_nid(std::uint32_t nid) {
 
 std::uint32_t Fabric::drive() {
   std::uint32_t done = 0;
-  for (const auto& card : cards_) done += card->drive();
+  for (const auto& card : cards_) {
+    if (card->unused()) continue;
+    const std::uint32_t here = card->drive();
+    if (here != 0) busiest_ = card.get();
+    done += here;
+  }
   return done;
+}
+
+void Fabric::await_busiest(std::uint32_t looks) {
+  const Card* const card = busiest_;
+  do {
+    sys::pause_turn(0);
+  } while (card != nullptr && --looks != 0 && !card->has_news());
 }
 
 }  // namespace strait::soft::cassini

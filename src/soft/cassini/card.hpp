@@ -110,6 +110,15 @@ class Card {
   // ---- Engine (engine.cpp, transmit*.cpp, count*.cpp).
   // One bounded look at every ring and doorbell; how many things were done.
   std::uint32_t drive();
+  // Nothing that drive() would look at.
+  [[nodiscard]] bool unused() const {
+    return active_queues_.empty() && active_counters_.empty() && event_queues.taken() == 0;
+  }
+  // Has the queue that was busy last another write pointer than it had? A look at one cache line.
+  [[nodiscard]] bool has_news() const {
+    return busiest_ != nullptr &&
+           __atomic_load_n(busiest_->write_pointer_page, __ATOMIC_RELAXED) != busiest_->seen_pointer;
+  }
   // Called by clients when objects come and go, so that drive() looks at what exists only.
   void started(Cq& cq);
   void stopping(Cq& cq);  // afterwards the engine holds nothing of it
@@ -151,6 +160,7 @@ class Card {
   Fabric& fabric_;
   CardSettings settings_;
   std::vector<Cq*> active_queues_;
+  const Cq* busiest_ = nullptr;  // the transmit queue that had commands last
   std::vector<Ct*> active_counters_;
   std::size_t next_counter_ = 0;        // whose doorbells are looked at next
   std::list<Trigger> due_;              // reached their threshold, in order
@@ -174,9 +184,12 @@ class Fabric {
   [[nodiscard]] Card* by_nid(std::uint32_t nid);
   [[nodiscard]] std::uint32_t cards() const { return static_cast<std::uint32_t>(cards_.size()); }
   std::uint32_t drive();
+  // After a drive() that found nothing: rests, and ends early when the queue that was busy last has commands again.
+  void await_busiest(std::uint32_t looks);
 
  private:
   std::vector<std::unique_ptr<Card>> cards_;
+  const Card* busiest_ = nullptr;
 };
 
 }  // namespace strait::soft::cassini

@@ -302,6 +302,7 @@ void Card::stopping(Cq& cq) {
   if (cq.strict != nullptr) cq.strict->forget(cq);
   if (cq.faults != nullptr) cq.faults->forget(cq);
   std::erase(active_queues_, &cq);
+  if (busiest_ == &cq) busiest_ = nullptr;
   const auto its_own = [&](const Trigger& trigger) {
     if (trigger.cq != &cq) return false;
     release_entry(*this, trigger);
@@ -324,7 +325,10 @@ std::uint32_t Card::drive() {
     done += run_queue(*this, *cq);
   }
   for (Cq* const cq : active_queues_) {
-    if (cq->transmit) done += run_queue(*this, *cq);
+    if (!cq->transmit) continue;
+    const std::uint32_t here = run_queue(*this, *cq);
+    if (here != 0) busiest_ = cq;
+    done += here;
   }
   const std::size_t counters_to_see = std::min(active_counters_.size(), kDoorbellsPerPass);
   for (std::size_t i = 0; i < counters_to_see; ++i) {

@@ -17,7 +17,9 @@ namespace {
 constexpr std::size_t kMostSessions = 4096;
 // Passes between two looks at the sockets and the clock while there is work in the rings, or was a moment ago: a look
 // is a system call, and as long as a put with everything that comes of it.
-constexpr std::uint32_t kPassesPerLook = 64;
+constexpr std::uint32_t kPassesPerLook = 256;
+// Looks at the queue that was busy last between two passes that look at everything and found nothing.
+constexpr std::uint32_t kLooksPerPass = 8;
 // Without a device that is open there are no rings: only sockets speak.
 constexpr std::int64_t kNoRingsNs = 1'000'000'000;
 
@@ -102,7 +104,7 @@ void Server::run() {
     for (std::uint32_t passes = rest == Pace::Rest::spin ? kPassesPerLook : 1; passes != 0; --passes) {
       const bool did = fabric_.drive() != 0;
       worked = worked || did;
-      if (!did && rest == Pace::Rest::spin) sys::pause_turn(0);
+      if (!did && rest == Pace::Rest::spin) fabric_.await_busiest(kLooksPerPass);
     }
     worked = look_at_sockets() || worked;
     const std::int64_t now = sys::now_ns();

@@ -124,7 +124,7 @@ class Core {
   // What was posted, with the event of a wait for it ahead of it if that is asked for. `Whole`: it was whole blocks.
   template <bool Whole = false>
   STRAIT_HD_INLINE void show(const How& how) {
-    if (how.arm && !how.silent) arm_ahead(how.counter);
+    if (how.arm && !how.silent) arm_ahead(how);
     if (how.ring_later) return;
     if constexpr (Whole && !kShared)
       transmit_.ring_whole();
@@ -304,6 +304,7 @@ class Core {
   }
   STRAIT_HD_INLINE void forget_posted(std::uint32_t counter) {
     settle();
+    ahead_ = 0;
     store_relaxed<kScope<S>>(&state_->counter[counter].posted, 0);
     store_relaxed<kScope<S>>(&state_->counter[counter].armed, 0);
   }
@@ -419,15 +420,34 @@ class Core {
     store_relaxed<kScope<S>>(&c.armed, goal + 1);
     return true;
   }
-  // For everything posted so far. Beyond a wrap the event comes at once; the wait sees to that, and to one that found
-  // no room. Threads that share do not: there may be one under way.
-  STRAIT_HD_INLINE void arm_ahead(std::uint32_t counter) {
-    if constexpr (!kShared) (void)arm(state_->counter[counter], posted_on(counter) & wire::cxi::kCtSuccessMask, 0);
+  // For everything posted so far, and for what comes next if How asks for that: several events are one ring and one
+  // look of the device. Beyond a wrap an event comes at once; the wait sees to that, and to one that found no room.
+  // Threads that share do not: there may be one under way.
+  STRAIT_HD_INLINE void arm_ahead(const How& how) {
+    if constexpr (!kShared) {
+      CounterState& c = state_->counter[how.counter];
+      const std::uint64_t goal = posted_on(how.counter) & wire::cxi::kCtSuccessMask;
+      if (goal - ahead_from_ < ahead_) {  // it was, some operations ago
+        store_relaxed<kScope<S>>(&c.armed, goal + 1);
+        return;
+      }
+      ahead_ = 0;
+      if (!arm(c, goal, 0) || how.arm_ahead <= 1) return;
+      // Before the wrap those beyond it would come at once, and be gone when they are needed.
+      if (look_at(c.counter).success() > goal) return;
+      ahead_from_ = goal;
+      ahead_ = 1;
+      const auto next = [&](std::uint8_t* at) { store_ct(at, trig_event(c.counter.number, goal + ahead_)); };
+      while (ahead_ < how.arm_ahead && goal + ahead_ <= wire::cxi::kCtSuccessMask && emit<1>(triggered_, next))
+        ++ahead_;
+      triggered_.ring();
+    }
   }
   // One owner: the count of the counter in use is kept in a register.
   STRAIT_HD_INLINE void use_counter(std::uint32_t counter) {
     if (counter == counter_) return;
     settle();
+    ahead_ = 0;  // counted for one counter at a time
     counter_ = counter;
     number_ = state_->counter[counter].counter.number;
   }
@@ -445,6 +465,8 @@ class Core {
   std::uint32_t counter_ = ~std::uint32_t{0};
   std::uint32_t number_ = 0;
   std::uint32_t since_ = 0;
+  std::uint32_t ahead_ = 0;  // one owner: so many events are armed, for this count and those behind it
+  std::uint64_t ahead_from_ = 0;
   std::uint32_t eq_ = 0;
   std::uint32_t initiator_ = 0;
 };
