@@ -186,6 +186,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   [[nodiscard]] Status open_rail(const strait_nic_ops* ops, const std::string& config);
   [[nodiscard]] std::string soft_library_path() const;
   [[nodiscard]] std::string soft_nic_config(std::uint32_t index) const;
+  [[nodiscard]] std::string cxi_config(const std::string& device) const;
   [[nodiscard]] std::string plain_ways_config() const;
   [[nodiscard]] std::string verbs_library_path() const;
   [[nodiscard]] Status register_local(strait_region& region, const buffer::Claim& claim);

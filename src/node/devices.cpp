@@ -86,6 +86,14 @@ std::string Core::soft_nic_config(std::uint32_t index) const {
   return config;
 }
 
+// All of them, also where they say no: a software Cassini takes from the environment what it is not told.
+std::string Core::cxi_config(const std::string& device) const {
+  std::string faults = options_.text("faults");
+  std::replace(faults.begin(), faults.end(), ',', ';');
+  return fmt::format("device={},soft_library={},strict={},strict_report={},faults={}", device, soft_library_path(),
+                     options_.flag("strict") ? 1 : 0, options_.text("strict_report"), faults);
+}
+
 std::string Core::verbs_library_path() const {
   const std::string& given = options_.text("verbs_library");
   return given.empty() ? sys::beside_this_library("libstrait-verbs.so.0") : given;
@@ -148,9 +156,7 @@ Status Core::open_devices() {
 }
 
 Status Core::open_nics(const Wanted& wanted) {
-  if (wanted.kind == "cxi")
-    return open_rail(rail::cxi::nic_plugin(),
-                     fmt::format("device={},soft_library={}", wanted.device, soft_library_path()));
+  if (wanted.kind == "cxi") return open_rail(rail::cxi::nic_plugin(), cxi_config(wanted.device));
   const bool verbs = wanted.kind == "verbs";
   const std::string path = verbs ? verbs_library_path() : soft_library_path();
   STRAIT_CHECK(pin_library(path));

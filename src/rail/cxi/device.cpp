@@ -73,7 +73,7 @@ Result<std::unique_ptr<Device>> Device::open(const DeviceChoice& choice) {
     const auto number = number_behind(name, host);
     if (!number) continue;
     STRAIT_TRY(const strait_cxi_ops* ops, software_devices(choice.soft_library));
-    return serve(ops, fmt::format("device={},host={}", *number, *host == 'l' ? "local" : "shared"));
+    return serve(ops, fmt::format("device={},host={}{}", *number, *host == 'l' ? "local" : "shared", choice.trial));
   }
   const auto number = number_behind(name, "cxi");
   if (!number)

@@ -60,6 +60,9 @@ struct DeviceChoice {
   // one of this process alone. Empty: the first node there is, else "soft".
   std::string name;
   std::string soft_library;  // where the software devices come from
+  // ",strict=1,faults=...": what a software device is told beside its number. A node under /dev has it from whoever
+  // made the node: hardware has none of it, and `strait run` takes it from the environment.
+  std::string trial = {};
 };
 
 class Device {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The software Cassinis as a plug-in: strait_cxi_ops in front of OpenDevice.
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -20,7 +21,8 @@ Cxi& cxi_of(strait_cxi* cxi) {
   return *reinterpret_cast<Cxi*>(cxi);
 }
 
-// "device=0,host=shared,name=NAME"
+// "device=0,host=shared,name=NAME,strict=1,strict_report=FILE,faults=drop=2%;seed=7". What is not said of the last
+// three is taken from the environment; a plan of faults has semicolons here, since commas separate.
 Result<OpenSettings> parse_cxi_config(std::string_view text) {
   OpenSettings out;
   STRAIT_TRY(out.memory, DeviceMemorySettings::from_environment());
@@ -38,10 +40,21 @@ Result<OpenSettings> parse_cxi_config(std::string_view text) {
       out.local = value == "local";
     } else if (name == "name" && !value.empty()) {
       out.server.name = value;
+    } else if (name == "strict" && (value == "0" || value == "1")) {
+      out.trial.strict = value == "1";
+    } else if (name == "strict_report") {
+      out.trial.report = value;
+    } else if (name == "faults") {
+      out.trial.faults = value;
+      std::replace(out.trial.faults.begin(), out.trial.faults.end(), ';', ',');
     } else {
-      return fail(Code::invalid, "cxi: \"{}\" is none of device=N, host=shared, host=local and name=NAME", pair);
+      return fail(Code::invalid,
+                  "cxi: \"{}\" is none of device=N, host=shared, host=local, name=NAME, strict=0, strict=1, "
+                  "strict_report=FILE and faults=PLAN",
+                  pair);
     }
   }
+  STRAIT_CHECK(out.trial.options());
   return out;
 }
 
