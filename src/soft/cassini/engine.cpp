@@ -195,6 +195,7 @@ std::uint32_t run_queue(Card& card, Cq& cq) {
   std::uint32_t first = 0;
   std::uint32_t count = 0;  // of blocks from `first` on that are in `fetched`
   std::uint32_t done = 0;
+  bool piece = false;
   const std::uint64_t most_bytes = card.tally.bytes.load() + kBytesPerTurn;
   while (done < kCommandsPerPass && cq.read_slot != cq.seen_write_slot && card.tally.bytes.load() < most_bytes) {
     const std::uint32_t waiting = blocks_between(cq, cq.read_slot, cq.seen_write_slot);
@@ -226,11 +227,14 @@ std::uint32_t run_queue(Card& card, Cq& cq) {
     }
     if (cq.strict != nullptr) cq.strict->begins(cq, words, bytes);
     cq.may_wait = true;
+    const std::uint64_t before = cq.moved.bytes;
     const ReturnCode code =
         cq.transmit ? transmit_queue_command(card, cq, words, cq.read_slot) : target_queue_command(card, cq, words);
     cq.may_wait = false;
-    if (code == ReturnCode::delayed || std::exchange(cq.waits, false))
-      break;  // no room yet: tried again at the next look
+    if (code == ReturnCode::delayed || std::exchange(cq.waits, false)) {
+      piece = cq.moved.bytes > before;
+      break;  // no room yet, or a long one goes on: at the next look
+    }
     if (code != ReturnCode::ok) {
       fail_queue(card, cq, code, header);
       break;
@@ -245,7 +249,7 @@ std::uint32_t run_queue(Card& card, Cq& cq) {
   }
   card.tally.commands.add_owner_thread(done);
   if (done != 0 && !cq.failed && status_is_due(cq)) store_queue_status(cq);
-  return done;
+  return done + (piece ? 1 : 0);
 }
 
 }  // namespace

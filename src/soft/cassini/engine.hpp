@@ -12,6 +12,8 @@ namespace strait::soft::cassini {
 // A queue's turn, and one go at the triggers that are due, end with the command that reaches this: 64 commands of 4 GiB
 // each would keep all others waiting for a minute.
 inline constexpr std::uint64_t kBytesPerTurn = 4 << 20;
+// A put or get of a ring that is longer moves so much at a time, and all others have their turns in between.
+inline constexpr std::uint32_t kBytesPerPiece = 1 << 20;
 
 // transmit.cpp: a DMA command, of a ring or from a trigger.
 [[nodiscard]] wire::ReturnCode dma_command(Card& card, Cq& cq, const std::uint64_t* words);

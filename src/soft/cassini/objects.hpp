@@ -173,6 +173,14 @@ struct Md {
 // ---- Queues
 // -----------------------------------------------------------------------------------------------------------
 
+// How much of a long request is at its target already, and where there it begins.
+struct Moved {
+  std::uint64_t bytes = 0;
+  std::uint64_t iova = 0;
+  std::uint32_t pte = 0;
+  [[nodiscard]] bool begins_at(const Moved& other) const { return iova == other.iova && pte == other.pte; }
+};
+
 struct Cq {
   explicit Cq(std::uint32_t number) : id(number) {}
   std::uint32_t id;
@@ -198,6 +206,7 @@ struct Cq {
   bool failed = false;             // stopped at a bad command
   bool may_wait = false;           // its command is being carried out: it can be tried again
   bool waits = false;              // a lossless target has no room: it is to be
+  Moved moved{};                   // of the command that is being carried out: pieces that are done
   bool after_lcid = false;         // the next command must be a NOOP
   wire::QueueStatus status{};      // what the client was told last; its pointer may be older
   std::uint32_t status_every = 0;  // slots since the status was written

@@ -30,6 +30,12 @@ struct Request {
   std::uint8_t rendezvous_id = 0;
   bool use_offset_for_get = false;
 
+  // A long put or get comes in pieces: first the bytes alone, without an event or a count, from the offset of each...
+  bool piece = false;
+  std::uint64_t left = 0;  // of the whole request, from the piece on
+  // ...then the request itself. What it finds to be there already, in the same place, is not moved again.
+  Moved moved{};
+
   // put: where the payload is; get: where it goes. Immediate payloads are an Extent list over plain bytes.
   Extents local;
 
@@ -46,6 +52,7 @@ struct Answer {
   std::uint32_t mlength = 0;
   wire::PtlList list = wire::PtlList::priority;
   bool rendezvous = false;        // the rest will be fetched
+  Moved moved{};                  // of a piece
   std::uint64_t fetched[2] = {};  // what the target held, for fetching atomics
 };
 

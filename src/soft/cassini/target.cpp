@@ -52,7 +52,7 @@ Answer Card::receive(const Request& request) {
     case wire::PteState::enabled:
     case wire::PteState::software_managed: break;
     case wire::PteState::disabled:
-      pte.drop_count = (pte.drop_count + 1) & 0xffffff;
+      if (!request.piece) pte.drop_count = (pte.drop_count + 1) & 0xffffff;
       return {.code = wire::ReturnCode::pt_disabled};
     case wire::PteState::ethernet: return {.code = wire::ReturnCode::illegal_op};
     default: return {.code = wire::ReturnCode::ptlte_not_found};
@@ -64,16 +64,19 @@ Answer Card::receive(const Request& request) {
   const MatchKey key = target::key_of(pte, request);
   for (const wire::PtlList list :
        {wire::PtlList::priority, managed ? wire::PtlList::request : wire::PtlList::overflow}) {
+    if (request.piece && list != wire::PtlList::priority) break;
     if (list == wire::PtlList::request && (request.restricted || !target::brings_message(request.op))) break;
     const MatchList<ListEntry>& entries = target::list_of(pte, list);
     for (std::size_t at = entries.find(key); at != MatchList<ListEntry>::kNone; at = entries.find(key, at + 1)) {
       const ListEntry& entry = entries.at(at);
       const target::Landing landing = target::place(pte, entry, list, request);
+      if (request.piece) return target::land_piece(*this, pte, entry, landing, request);
       // An entry that does not take parts of messages lets this one pass.
       if (!landing.fits && target::has(entry, wire::kLeNoTruncate)) continue;
       return target::land_in(*this, pte, list, at, landing, request);
     }
   }
+  if (request.piece) return {.code = wire::ReturnCode::entry_not_found};
   return target::unmatched(*this, pte, request);
 }
 

@@ -67,6 +67,9 @@ struct Landing {
   bool fits = true;
 };
 [[nodiscard]] Landing place(const Pte& pte, const ListEntry& entry, wire::PtlList list, const Request& request);
+// The bytes of one piece, and nothing else. delayed: this entry takes no pieces.
+[[nodiscard]] Answer land_piece(Card& card, Pte& pte, const ListEntry& entry, const Landing& landing,
+                                const Request& request);
 [[nodiscard]] Answer land_in(Card& card, Pte& pte, wire::PtlList list, std::size_t position, const Landing& landing,
                              const Request& request);
 // After `takes` bytes of a locally managed entry: does it leave its list?

@@ -48,6 +48,11 @@ std::uint32_t floating_refused(const Pte& pte) {
   return refused;
 }
 
+// Where the first byte of a request lies.
+Moved beginning_of(const Pte& pte, const ListEntry& entry, const Landing& landing) {
+  return {.iova = entry.start + landing.offset, .pte = pte.id};
+}
+
 wire::ReturnCode move_bytes(const Card& card, const Pte& pte, const ListEntry& entry, const Landing& landing,
                             const Request& request, Answer& answer) {
   const std::uint64_t bytes = std::uint64_t{landing.prefix} + landing.payload;
@@ -68,8 +73,16 @@ wire::ReturnCode move_bytes(const Card& card, const Pte& pte, const ListEntry& e
     std::copy(std::begin(landed.fetched), std::end(landed.fetched), answer.fetched);
     return landed.code;
   }
-  if (request.op == wire::DmaOp::get) return move(there, request.local, bytes);
-  if (landing.prefix == 0) return move(request.local, there, bytes);
+  if (landing.prefix == 0) {
+    const bool get = request.op == wire::DmaOp::get;
+    const Extents& from = get ? there : request.local;
+    const Extents& to = get ? request.local : there;
+    const std::uint64_t there_already =
+        !request.piece && request.moved.begins_at(beginning_of(pte, entry, landing)) ? request.moved.bytes : 0;
+    if (there_already == 0) return move(from, to, bytes);
+    const std::uint64_t left = bytes - std::min(bytes, there_already);
+    return move(part(from, there_already, left), part(to, there_already, left), left);
+  }
   std::uint8_t packet[kMaxPacketHeader];
   write_packet_header(card, request, packet);
   code = write(there, packet, landing.prefix);
@@ -143,6 +156,21 @@ Landing place(const Pte& pte, const ListEntry& entry, wire::PtlList list, const 
   // The rest of a rendezvous is fetched into the same entry, behind what came along.
   if (rendezvous && list == wire::PtlList::priority) landing.takes = std::min<std::uint64_t>(request.length, space);
   return landing;
+}
+
+Answer land_piece(Card& card, Pte& pte, const ListEntry& entry, const Landing& landing, const Request& request) {
+  Answer answer{.code = wire::ReturnCode::delayed};
+  // An entry that a message uses up, or whose owner has offsets ignored, has a place for the whole message only.
+  if (has(entry, wire::kLeUseOnce) || has(entry, wire::kLeManageLocal) || has(pte, wire::kPteClrRemoteOffset))
+    return answer;
+  // Where not all of it fits, none of it moves.
+  if (!landing.fits || entry.length - landing.offset < request.left) return answer;
+  answer.code = may_land(pte, entry, landing, request);
+  if (answer.code == wire::ReturnCode::ok) answer.code = move_bytes(card, pte, entry, landing, request, answer);
+  answer.moved = beginning_of(pte, entry, landing);
+  answer.moved.iova -= request.moved.bytes;
+  answer.moved.bytes = request.moved.bytes + request.length;
+  return answer;
 }
 
 Answer land_in(Card& card, Pte& pte, wire::PtlList list, std::size_t position, const Landing& landing,

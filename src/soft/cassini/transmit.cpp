@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "soft/cassini/atomics.hpp"
 #include "soft/cassini/faults.hpp"
@@ -63,6 +64,36 @@ Request full_request_of(const Command& command) {
   return request;
 }
 
+// One piece of a long put or get, if the target can take it apart from the rest. True: the command goes on at the next
+// look at its queue. False: what is left is one request.
+bool send_piece(const Initiator& initiator, const Request& request, std::uint32_t dfa, std::uint32_t lac,
+                std::uint64_t address) {
+  Cq& cq = initiator.cq;
+  // A plan of faults counts requests. A trigger's command has no ring to be looked at again.
+  if (!cq.may_wait || cq.faults != nullptr || request.op == DmaOp::rendezvous_put) return false;
+  if (request.length - cq.moved.bytes <= kBytesPerPiece) return false;
+  Request piece = request;
+  piece.piece = true;
+  piece.left = request.length - cq.moved.bytes;
+  piece.length = kBytesPerPiece;
+  piece.moved = cq.moved;
+  piece.remote_offset += cq.moved.bytes;
+  const bool get = request.op == DmaOp::get;
+  const std::uint64_t from = address + cq.moved.bytes;
+  if (translate(*cq.lni, lac, from, piece.length, get, piece.local) != ReturnCode::ok) return false;
+  const Answer answer = initiator.send(piece, dfa);
+  if (answer.code != ReturnCode::ok) return false;
+  // Another entry than before: its owner has changed the list. Then all of it goes where the whole request does.
+  if (cq.moved.bytes != 0 && !cq.moved.begins_at(answer.moved)) {
+    cq.moved = {};
+    return false;
+  }
+  cq.moved = answer.moved;
+  cq.waits = true;
+  initiator.card.tally.bytes.add_owner_thread(piece.length);
+  return true;
+}
+
 // Puts and gets of every size: from or to this client's memory.
 void transfer(const Initiator& initiator, Request& request, std::uint32_t dfa, std::uint32_t lac,
               std::uint64_t address) {
@@ -71,6 +102,10 @@ void transfer(const Initiator& initiator, Request& request, std::uint32_t dfa, s
   // Of a rendezvous only the first part leaves by itself; the rest is fetched through a list entry.
   const std::uint32_t here =
       request.op == DmaOp::rendezvous_put ? std::min(request.eager_length, request.length) : request.length;
+  // The command is read anew for each piece, and may not be what it was: that is its client's affair.
+  if (initiator.cq.may_wait && initiator.cq.moved.bytes >= request.length) initiator.cq.moved = {};
+  if (send_piece(initiator, request, dfa, lac, address)) return;
+  if (initiator.cq.may_wait) request.moved = std::exchange(initiator.cq.moved, {});
   if (here != 0) {
     const ReturnCode code = initiator.reach(lac, address, here, get, request.local);
     if (code != ReturnCode::ok) return initiator.refuse(code, type);
@@ -78,7 +113,7 @@ void transfer(const Initiator& initiator, Request& request, std::uint32_t dfa, s
   Tally& tally = initiator.card.tally;
   (get ? tally.gets : tally.puts).add_owner_thread();
   const Answer answer = initiator.send(request, dfa);
-  tally.bytes.add_owner_thread(answer.mlength);
+  tally.bytes.add_owner_thread(answer.mlength - std::min<std::uint64_t>(answer.mlength, request.moved.bytes));
   initiator.finish(answer, type, true);
 }
 
@@ -174,6 +209,7 @@ Answer Initiator::send(Request& request, std::uint32_t dfa) const {
   request.vni = cq.lni->cps[cq.lcid]->vni;
   request.endpoint = wire::endpoint_of_dfa(dfa);
   answer = target->receive(request);
+  if (request.piece) return answer;
   Tally& tally = target->tally;
   if (request.flush) tally.flushes.add_owner_thread();
   if (request.restricted) tally.restricted.add_owner_thread();
