@@ -74,6 +74,10 @@ inline void store_doorbell(std::uint64_t* p, std::uint64_t raw) {
   explore::store(explore::Leaf::store_doorbell, p, 8, raw);
 }
 
+inline void store_mark_byte(std::uint8_t* p, std::uint8_t v) {
+  explore::store(explore::Leaf::store_relaxed, p, 1, v);
+}
+
 // The model knows no scopes; that a queue shared by a whole GPU is not ordered for one block only is checked here.
 template <Scope C>
 inline std::uint64_t load_acquire(const std::uint64_t* p) {

@@ -39,6 +39,7 @@ enum class Kind : std::uint8_t {
   op_own,
   consumer,
   landing,
+  status,
   any,
 };
 

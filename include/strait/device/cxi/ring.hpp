@@ -51,6 +51,10 @@ STRAIT_HD_INLINE constexpr std::uint32_t distance(Cursor from, Cursor to, std::u
   const std::uint32_t blocks = block_of(to) - block_of(from);
   return lap_of(from) == lap_of(to) ? blocks : blocks + count - wire::cxi::kFirstBlock;
 }
+// The same where `from` may be older than that: then more than a ring has.
+STRAIT_HD_INLINE constexpr std::uint32_t distance_or_more(Cursor from, Cursor to, std::uint32_t count) {
+  return lap_of(to) - lap_of(from) > 1 ? count : distance(from, to, count);
+}
 // The newest cursor up to `at` that lies at this block: what the device reports is a block alone.
 STRAIT_HD_INLINE constexpr Cursor newest_at(Cursor at, std::uint32_t block) {
   return cursor_at(lap_of(at) - (block > block_of(at) ? 1 : 0), block);

@@ -46,9 +46,9 @@ class SharedCommands {
       Cursor taken = load_acquire<kScope<S>>(&ring_->taken);
       if (need > usable) return false;
       // A stale `at` may lie behind `taken`; the exchange then fails and brings a fresh one.
-      if (at >= taken && distance(taken, at, count) + need > usable) {
+      if (at >= taken && distance_or_more(taken, at, count) + need > usable) {
         taken = look(at);
-        if (at >= taken && distance(taken, at, count) + need > usable) {
+        if (at >= taken && distance_or_more(taken, at, count) + need > usable) {
           const Cursor now = load_relaxed<kScope<S>>(&ring_->reserved);
           if (now == at) return false;
           at = now;  // what was read of the device belongs to a later moment than `at`
@@ -106,11 +106,15 @@ class SharedCommands {
   }
 
   // How far the device says it is; `at` was read before. Never beyond the truth: a place of a later lap than `at` is
-  // taken for the same block of a lap before.
+  // taken for the same block of a lap before. And what is read of the device may be old, though not older than a
+  // `taken` that was read before it: if that made no room for `at`, a block of a lap before could be mistaken for one
+  // of this.
   STRAIT_HD_INLINE Cursor look(Cursor at) {
-    const std::uint32_t block = status_of(ring_->blocks).rd_ptr();
     Cursor taken = load_acquire<kScope<S>>(&ring_->taken);
-    if (block < wire::cxi::kFirstBlock || block >= ring_->count) return taken;
+    const std::uint32_t count = ring_->count;
+    if (at >= taken && distance_or_more(taken, at, count) >= count - wire::cxi::kFirstBlock) return taken;
+    const std::uint32_t block = status_of(ring_->blocks).rd_ptr();
+    if (block < wire::cxi::kFirstBlock || block >= count) return taken;
     order_cqe_reads();
     const Cursor now = newest_at(at, block);
     // Ends: every failure means that another thread raised it, and it never exceeds `rung`.
