@@ -21,6 +21,7 @@ constexpr std::uint64_t kPassesPerPost = 16;  // how often posting alone also lo
 constexpr std::size_t kFewestPerLook = 4;
 constexpr std::size_t kMostPerLook = 64;
 constexpr std::size_t kManyQueues = 1024;
+constexpr std::size_t kFetchAhead = 16;
 constexpr std::int64_t kTimersEveryNs = 1'000'000;  // with many queue pairs: looking at all of them takes a while
 constexpr std::uint64_t kPassesPerClock = 32;       // how often a busy engine looks at the clock
 constexpr std::uint64_t kPassesPerSockets = 1024;   // and at its sockets
@@ -467,6 +468,15 @@ int Engine::look_around(std::uint32_t qpn_hint) {
   return done;
 }
 
+// What the next looks at doorbells need: of one queue pair its own lines, of one that comes sooner those it names.
+void Engine::fetch_ahead() {
+  const auto later = [&](std::size_t n) { return active_[(next_look_ + n) % active_.size()]; };
+  fetch(later(2 * kFewestPerLook), kHotQueuePair);
+  const QueuePair* const soon = later(kFewestPerLook);
+  fetch(soon->record);
+  fetch(soon->doorbell);
+}
+
 // Looks for doorbells that nobody pointed at. Of very many queue pairs only some at a time, unless one is known to
 // wait.
 int Engine::service_all() {
@@ -476,6 +486,7 @@ int Engine::service_all() {
   for (std::size_t i = 0; i < most && !active_.empty(); ++i) {
     if (++next_look_ >= active_.size()) next_look_ = 0;
     QueuePair& qp = *active_[next_look_];
+    if (active_.size() > kManyQueues) fetch_ahead();
     if (qp.looks_idle()) continue;
     done += service_send(qp);
     if (qp.state == QpState::error && qp.receives_posted() != 0) {
@@ -564,7 +575,10 @@ bool Engine::work_waits() {
   for (const auto& link : links_) {
     if (!link->dead && !link->waiting && link->reader.has_message()) return true;
   }
-  for (QueuePair* qp : active_) {
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    QueuePair* const qp = active_[i];
+    if (i + kFetchAhead < active_.size()) fetch(&active_[i + kFetchAhead]->state);
+    if (qp->packets && qp->state == QpState::ready) continue;  // all of it was looked at above
     read_doorbell(*qp);
     // Packets that wait for room in the window are resumed by what arrives, or by a timer.
     const bool can_start = qp->state == QpState::ready && !qp->stopped && qp->resume_at_ns == 0 && !blocked_ &&
@@ -584,9 +598,11 @@ std::int64_t Engine::sleep_limit_ns() {
   }
   const std::int64_t now = sys::now_ns();
   if (packets_) limit = std::min(limit, packets_->timer_limit_ns(now));
-  for (const QueuePair* qp : active_) {
-    limit = std::min(limit, silence_left_ns(*qp, now));
-    if (!qp->sending()) continue;
+  for (std::size_t i = 0; i < active_.size(); ++i) {
+    const QueuePair* const qp = active_[i];
+    if (i + kFetchAhead < active_.size()) fetch(&active_[i + kFetchAhead]->state);
+    if (strict_) limit = std::min(limit, silence_left_ns(*qp, now));
+    if (!qp->sending() || qp->packets) continue;
     if (qp->resume_at_ns != 0) limit = std::min(limit, std::max<std::int64_t>(qp->resume_at_ns - now, 1));
     if (awaits_peer(*qp) && qp->answer_limit_ns != 0) limit = std::min(limit, qp->answer_limit_ns / 2);
   }

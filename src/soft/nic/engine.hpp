@@ -171,6 +171,11 @@ class Engine {
     QueuePair* const qp = qps_[index].get();
     return qp != nullptr && qp->qpn == qpn ? qp : nullptr;
   }
+  // Whatever is at that place of the table.
+  [[nodiscard]] QueuePair* qp_at(std::uint32_t qpn) {
+    const std::uint32_t index = qpn & (kMaxQueuePairs - 1);
+    return index < qps_.size() ? qps_[index].get() : nullptr;
+  }
   int pass(std::uint32_t qpn_hint);
   int look_around(std::uint32_t qpn_hint);
   [[nodiscard]] LinkPolicy link_policy() const {
@@ -188,6 +193,7 @@ class Engine {
   [[nodiscard]] bool fails_on_purpose(QueuePair& qp, DecodeFault& fault);
   [[nodiscard]] bool overlooks_receive(QueuePair& qp);
   int service_all();
+  void fetch_ahead();
   int check_timers();
   void check_sockets();
   [[nodiscard]] bool work_waits();

@@ -70,7 +70,9 @@ TEST_P(Loss, NobodyNotices) {
       QueuePair& qp = EngineTestPeer::queue_pair(engine, (a ? pair.qa : pair.qb)->qpn);
       const auto deadline = sys::Deadline::after_ns(20'000'000'000);
       const bool packets = qp.packets != nullptr;
-      const auto busy = [&] { return packets && (!qp.packets->answers.empty() || qp.packets->listed); };
+      const auto busy = [&] {
+        return packets && (!qp.packets->answers.empty() || qp.packets->listed || qp.packets->awaiting);
+      };
       while (busy() && !deadline.passed()) pair.drive(1);
       EXPECT_TRUE(qp.idle());
       EXPECT_EQ(qp.answers_awaited, 0u);

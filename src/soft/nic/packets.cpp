@@ -8,6 +8,7 @@
 #include "soft/roce/icrc.hpp"
 
 namespace strait::soft::nic {
+namespace m = wire::mlx5;
 namespace r = wire::roce;
 
 namespace {
@@ -22,6 +23,9 @@ constexpr int kBurst = 64;  // packets of one queue pair before the next has its
 constexpr std::size_t kQueuesPerPass = 64;
 constexpr std::uint32_t kWindowBytes = 256 * 1024;  // what an ordinary socket buffer holds
 constexpr std::int64_t kCnpPeriodNs = 50'000;
+
+// What packets touch of a queue pair (queue_pair.hpp and packets.hpp have it in front).
+constexpr std::size_t kHotState = 4 * kLine;
 }  // namespace
 
 Status Packets::connect(QueuePair& qp, const PacketPath& path) {
@@ -51,6 +55,7 @@ Status Packets::connect(QueuePair& qp, const PacketPath& path) {
   state->resend_after_ns = kFirstResendNs;
   state->cursor_seq = qp.seq_next;
   qp.packets = std::move(state);
+  if (work_of_ == &qp) work_of_ = nullptr;
   qp.remote_qpn = path.remote_qpn;
   qp.rnr_retries = path.rnr_retries;
   ++connected_;
@@ -59,7 +64,7 @@ Status Packets::connect(QueuePair& qp, const PacketPath& path) {
 
 // The acknowledgement it still owes is what the peer waits for.
 void Packets::settle(QueuePair& qp) {
-  queue_acks();
+  send_acks();
   (void)send_answers(qp, kBurst);
   flush();
 }
@@ -75,7 +80,11 @@ void Packets::forget(QueuePair& qp) {
   qp.state = QpState::reset;
   for (OwnPort& own : ports_) (void)own.port->receive(*this, kReceivePerPass);
   std::erase(busy_, &qp);
+  std::erase(timed_, &qp);
   std::erase(ack_due_, &qp);
+  answered(*qp.packets);
+  if (work_of_ == &qp) work_of_ = nullptr;
+  if (posted_last_ == &qp) posted_last_ = nullptr;
   --connected_;
 }
 
@@ -92,11 +101,54 @@ void Packets::list(QueuePair& qp) {
   busy_.push_back(&qp);
 }
 
-bool Packets::has_work(QueuePair& qp) const {
+// Something was sent, or has to wait: the timers look at it until all of it is answered. Passes do not: of many queue
+// pairs that wait for answers, each is touched again when its answer comes.
+void Packets::look_after(QueuePair& qp) {
+  PacketState& s = *qp.packets;
+  if (s.sent_end == s.una && s.resume_at_ns == 0) return;
+  if (!s.awaiting) {
+    s.awaiting = true;
+    ++under_way_;
+  }
+  if (s.timed) return;
+  s.timed = true;
+  timed_.push_back(&qp);
+}
+
+// There is something to send now, whether or not there is room for it.
+bool Packets::has_work(const QueuePair& qp) {
   const PacketState& s = *qp.packets;
   if (!s.answers.empty()) return true;
-  if (!qp.sending()) return false;
-  return s.sent_end != s.una || qp.seq_done != qp.seq_next || (qp.next != qp.producer && qp.state == QpState::ready);
+  if (!qp.sending() || s.resume_at_ns != 0) return false;
+  return s.cursor_seq != qp.seq_next || (qp.next != qp.producer && qp.state == QpState::ready);
+}
+
+// Programs that have many connections tend to use them in turn. What followed this one the last time is fetched while
+// this one is served, and what followed that even earlier, since one tells where the rest of the other lies.
+void Packets::guess_next_post(QueuePair& qp) {
+  if (posted_last_ != nullptr) posted_last_->posted_after = qp.qpn & (kMaxQueuePairs - 1);
+  posted_last_ = &qp;
+  const QueuePair* const next = engine_.qp_at(qp.posted_after);
+  if (next == nullptr || next == &qp || !next->packets || next->sq_blocks == 0) return;
+  fetch(next->packets.get(), kHotState);
+  fetch(&next->sent_at(next->seq_next));
+  fetch(next->sq.at(next->next * m::kBlockBytes));
+  fetch(next->record);
+  fetch(next->doorbell);
+  fetch(engine_.qp_at(next->posted_after), kHotQueuePair);
+}
+
+// Packets that have arrived and are about to be handled, soon and a little later: their queue pairs are fetched
+// meanwhile. Nothing of them was checked yet.
+void Packets::expect(std::span<const std::byte> next, std::span<const std::byte> after) {
+  if (after.size() >= sizeof(r::Bth)) fetch(engine_.qp_at(roce::peek_dest_qpn(after)), kHotQueuePair);
+  if (next.size() < sizeof(r::Bth)) return;
+  const QueuePair* const qp = engine_.qp_at(roce::peek_dest_qpn(next));
+  if (qp == nullptr || !qp->packets) return;
+  fetch(qp->packets.get(), kHotState);
+  if (qp->seq_done == qp->seq_next) return;
+  fetch(&qp->sent_at(qp->seq_done));
+  fetch(qp->send_cq, sizeof *qp->send_cq);
 }
 
 int Packets::serve(QueuePair& qp) {
@@ -106,22 +158,26 @@ int Packets::serve(QueuePair& qp) {
     return 1;
   }
   if (qp.state != QpState::ready) return 0;
-  const bool idle = busy_.empty();
+  if (posted_last_ != &qp) guess_next_post(qp);
+  const bool idle = busy_.empty() && under_way_ == 0;
   const std::uint64_t before = counts_.packets_sent;
   // One packet, then what is owed, then the rest: a small message and the acknowledgement behind it leave as one run,
   // and the peer sees both at once. A program may count on its send being complete before the reply to it arrives.
-  if (!ack_due_.empty()) queue_acks();
   int sent = transmit(qp, 1);
+  if (!ack_due_.empty()) send_acks();
   if (!qp.packets->answers.empty()) sent += send_answers(qp, kBurst);
-  sent += transmit(qp, kBurst);
-  if (has_work(qp)) list(qp);
+  if (has_work(qp)) {
+    sent += transmit(qp, kBurst);
+    if (has_work(qp)) list(qp);
+  }
+  look_after(qp);
   // Behind others that are on their way, a packet waits for company: somebody is going to poll for their answers.
   unflushed_packets_ += counts_.packets_sent - before;
   if (idle || unflushed_packets_ >= kCompany) flush();
   return sent;
 }
 
-void Packets::queue_acks() {
+void Packets::send_acks() {
   for (QueuePair* qp : ack_due_) {
     if (!qp->packets->ack_due) continue;
     qp->packets->ack_due = false;
@@ -129,7 +185,7 @@ void Packets::queue_acks() {
     // The last one that arrived in order; while its payload waits to be landed, the one before.
     ack.psn = r::psn_add(qp->packets->epsn, qp->landing_waits() ? r::kPsnMask - 1 : r::kPsnMask);
     ack.msn = qp->packets->msn;
-    queue_answer(*qp, ack);
+    if (!qp->packets->answers.empty() || !send_answer(*qp, ack)) queue_answer(*qp, ack);
   }
   ack_due_.clear();
   ack_age_ = 0;
@@ -140,7 +196,7 @@ int Packets::pass() {
   ++idle_passes_;
   if (connected_ == 0 && idle_passes_ % kIdlePasses != 0) return 0;
   // Not at once: until then the program may post, and both leave in one system call. A stream is not kept waiting.
-  if (!ack_due_.empty() && (++ack_age_ >= kAckPasses || received_last_ > kFewPackets)) queue_acks();
+  if (!ack_due_.empty() && ++ack_age_ >= kAckPasses) send_acks();
   int done = 0;
   for (OwnPort& own : ports_) {
     if (own.quiet && ports_.size() > 1 && idle_passes_ % kQuietPasses != 0) continue;
@@ -148,7 +204,7 @@ int Packets::pass() {
     own.quiet = got == 0 && (own.quiet || idle_passes_ % kIdlePasses == 0);
     done += got;
   }
-  received_last_ = done;
+  if (!ack_due_.empty() && done > kFewPackets) send_acks();
   if (!held_.empty()) release_held();
   // Everybody in turn, so that one long message does not keep the others waiting.
   const std::size_t turns = std::min(busy_.size(), kQueuesPerPass);
@@ -157,6 +213,7 @@ int Packets::pass() {
     QueuePair& qp = *busy_[next_busy_];
     done += send_answers(qp, kBurst);
     if (qp.sending()) done += transmit(qp, kBurst);
+    look_after(qp);
     if (has_work(qp)) {
       ++next_busy_;
       continue;
@@ -171,10 +228,18 @@ int Packets::pass() {
 
 int Packets::check_timers(std::int64_t now_ns) {
   int done = 0;
-  for (std::size_t i = 0; i < busy_.size(); ++i) {
-    QueuePair& qp = *busy_[i];
+  for (std::size_t i = 0; i < timed_.size();) {
+    QueuePair& qp = *timed_[i];
     PacketState& s = *qp.packets;
-    if (!qp.sending()) continue;
+    if (!qp.sending() || (s.sent_end == s.una && s.resume_at_ns == 0)) {
+      s.timed = false;
+      s.resend_at_ns = 0;
+      answered(s);
+      timed_[i] = timed_.back();
+      timed_.pop_back();
+      continue;
+    }
+    ++i;
     if (s.resume_at_ns != 0) {
       if (now_ns < s.resume_at_ns) continue;
       s.resume_at_ns = 0;
@@ -183,9 +248,7 @@ int Packets::check_timers(std::int64_t now_ns) {
     }
     if (s.sent_end == s.una || !s.path.reliable()) {
       s.resend_at_ns = 0;
-      continue;
-    }
-    if (s.resend_at_ns == 0) {
+    } else if (s.resend_at_ns == 0) {
       s.resend_at_ns = now_ns + s.resend_after_ns;
       s.retry_at_ns = s.path.ack_timeout_ns == 0 ? INT64_MAX : now_ns + s.path.ack_timeout_ns;
     } else if (now_ns >= s.retry_at_ns) {
@@ -203,6 +266,7 @@ int Packets::check_timers(std::int64_t now_ns) {
       seek(qp, s.una);
       done += 1 + transmit(qp, kBurst);
     }
+    if (has_work(qp)) list(qp);
   }
   flush();
   return done;
@@ -210,7 +274,7 @@ int Packets::check_timers(std::int64_t now_ns) {
 
 std::int64_t Packets::timer_limit_ns(std::int64_t now_ns) const {
   std::int64_t limit = unflushed_ || !held_.empty() ? 100'000 : INT64_MAX;
-  for (const QueuePair* qp : busy_) {
+  for (const QueuePair* qp : timed_) {
     const PacketState& s = *qp->packets;
     if (!qp->sending()) continue;
     std::int64_t at = INT64_MAX;

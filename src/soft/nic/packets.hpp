@@ -87,46 +87,52 @@ struct Replay {
   bool used = false;
 };
 
-// A queue pair's state on this carrier; the rest is in QueuePair.
-struct PacketState {
+// A queue pair's state on this carrier; the rest is in QueuePair. What every packet needs comes first: with very many
+// queue pairs each line of cache that is looked at has to be fetched.
+struct alignas(64) PacketState {
   PacketPath path;
-  std::string reason;  // why packets, for people
   std::uint16_t source_port = 0;
-
-  // Requester. Packets [una, sent_end) are on their way; the cursor is what goes next, and goes back after a loss.
-  std::uint32_t una = 0;
-  std::uint32_t sent_end = 0;
-  std::uint32_t psn_end = 0;  // of the started work requests
-  std::uint64_t cursor_seq = 0;
-  std::uint32_t cursor_packet = 0;
-  std::vector<PsnRange> ranges;  // beside QueuePair::sent
-  SendWork work{};               // of `work_seq`, decoded
-  std::uint64_t work_seq = ~std::uint64_t{0};
-  std::uint32_t window = 0;  // packets
-  std::uint32_t window_credit = 0;
-  std::uint32_t retries_used = 0;
-  std::uint32_t rnr_used = 0;
-  bool retrying = false;          // went back, and has not heard of progress since
-  std::int64_t resume_at_ns = 0;  // after "receiver not ready"; 0: go on
-  std::int64_t resend_at_ns = 0;  // 0: the timer has not looked yet
-  std::int64_t resend_after_ns = 0;
-  std::int64_t retry_at_ns = 0;
-  std::uint32_t timed_psn = 0;     // a packet sent once whose acknowledgement is awaited
-  std::int64_t timed_at_ns = 0;    // 0: none
-  std::int64_t round_trip_ns = 0;  // smoothed; 0: none was measured yet
-  std::int64_t round_trip_varies_ns = 0;
+  bool listed = false;    // in Packets::busy_
+  bool timed = false;     // in Packets::timed_
+  bool awaiting = false;  // something is on its way and not acknowledged
 
   // Responder
-  std::uint32_t epsn = 0;
-  std::uint32_t msn = 0;
   bool nak_sent = false;  // for the gap before epsn; silence until it is filled
   bool ack_due = false;
-  wire::roce::Kind in_message = wire::roce::Kind::unknown;  // send or write whose last packet has not come
   bool dropping = false;                                    // unreliable: the rest of a broken message
+  wire::roce::Kind in_message = wire::roce::Kind::unknown;  // send or write whose last packet has not come
+  std::uint32_t epsn = 0;
+  std::uint32_t msn = 0;
   std::uint64_t va = 0;
   std::uint32_t rkey = 0;
   std::uint32_t length = 0;  // write: of the message
   std::uint32_t landed = 0;
+
+  // Requester. Packets [una, sent_end) are on their way; the cursor is what goes next, and goes back after a loss.
+  std::uint32_t una = 0;
+  std::vector<PacketAnswer> answers;  // few, in the order in which they leave
+  std::uint32_t sent_end = 0;
+  std::uint32_t psn_end = 0;  // of the started work requests
+  std::uint64_t cursor_seq = 0;
+  std::uint32_t cursor_packet = 0;
+  std::uint32_t window = 0;  // packets
+  std::uint32_t window_credit = 0;
+  bool retrying = false;  // went back, and has not heard of progress since
+  std::uint32_t retries_used = 0;
+  std::uint32_t rnr_used = 0;
+  std::int64_t resume_at_ns = 0;  // after "receiver not ready"; 0: go on
+  std::int64_t resend_at_ns = 0;  // 0: the timer has not looked yet
+  std::vector<PsnRange> ranges;   // beside QueuePair::sent
+  std::int64_t timed_at_ns = 0;   // 0: none
+  std::uint32_t timed_psn = 0;    // a packet sent once whose acknowledgement is awaited
+  std::int64_t resend_after_ns = 0;
+  std::int64_t retry_at_ns = 0;
+  std::int64_t round_trip_ns = 0;  // smoothed; 0: none was measured yet
+  std::int64_t round_trip_varies_ns = 0;
+
+  std::vector<Replay> replays;
+  std::size_t next_replay = 0;
+  std::int64_t cnp_at_ns = 0;
   roce::Packet late;  // strict: the last packet of a payload that waits
   struct Waiting {
     roce::Flow flow;
@@ -136,12 +142,8 @@ struct PacketState {
     std::vector<std::byte> bytes;
   };
   std::deque<Waiting> inbox;  // strict: what came behind it
-  std::deque<PacketAnswer> answers;
-  std::vector<Replay> replays;
-  std::size_t next_replay = 0;
-  std::int64_t cnp_at_ns = 0;
+  std::string reason;         // why packets, for people
 
-  bool listed = false;  // in Packets::busy_
   [[nodiscard]] PsnRange& range_at(std::uint64_t seq) { return ranges[seq & (ranges.size() - 1)]; }
 };
 
@@ -187,6 +189,7 @@ class Packets final : public roce::Sink {
   [[nodiscard]] std::string describe(const QueuePair& qp) const;
 
   void on_packet(const roce::Arrival& arrival) override;
+  void expect(std::span<const std::byte> next, std::span<const std::byte> after) override;
   // While somebody listens to queue pair 1, the ports are looked at as if it were connected.
   void expect_gsi(bool on) { on ? ++connected_ : --connected_; }
   // A datagram of queue pair 1.
@@ -203,9 +206,15 @@ class Packets final : public roce::Sink {
 
   // packets.cpp
   void list(QueuePair& qp);
-  void queue_acks();
+  void look_after(QueuePair& qp);
+  void guess_next_post(QueuePair& qp);
+  void answered(PacketState& state) {
+    under_way_ -= state.awaiting ? 1 : 0;
+    state.awaiting = false;
+  }
+  void send_acks();
   void handle(QueuePair& qp, const roce::Arrival& arrival, const roce::Packet& packet);
-  [[nodiscard]] bool has_work(QueuePair& qp) const;
+  [[nodiscard]] static bool has_work(const QueuePair& qp);
   void drop(roce::Drop why) { ++counts_.drops[static_cast<std::size_t>(why)]; }
   [[nodiscard]] roce::Headers reply_headers(const QueuePair& qp, wire::roce::Opcode opcode, std::uint32_t psn) const;
 
@@ -228,7 +237,11 @@ class Packets final : public roce::Sink {
   void commit(const Leaving& what, std::byte* packet, std::size_t bytes, Fault fault);
   void hold(const Leaving& what, const std::byte* packet, std::size_t bytes, Fault fault);
   void release_held();
-  void record_arrival(const roce::Arrival& arrival);
+  void record_arrival(const roce::Arrival& arrival) {
+    if (capture_) [[unlikely]]
+      write_arrival(arrival);
+  }
+  void write_arrival(const roce::Arrival& arrival);
   [[nodiscard]] bool is_down() const;
   void flush();
 
@@ -236,7 +249,7 @@ class Packets final : public roce::Sink {
   int transmit(QueuePair& qp, int budget);
   [[nodiscard]] bool start_next(QueuePair& qp);
   [[nodiscard]] bool send_one(QueuePair& qp);
-  [[nodiscard]] bool decode_at(QueuePair& qp, std::uint64_t seq);
+  [[nodiscard]] bool decode_at(const QueuePair& qp, std::uint64_t seq);
   void seek(QueuePair& qp, std::uint32_t psn);
   void acknowledge(QueuePair& qp, std::uint32_t end_psn);
   void retry(QueuePair& qp, std::uint32_t psn);
@@ -284,17 +297,23 @@ class Packets final : public roce::Sink {
     bool unflushed = false;
   };
   std::vector<OwnPort> ports_;
-  std::vector<QueuePair*> busy_;
+  std::vector<QueuePair*> busy_;  // have something to send
   std::size_t next_busy_ = 0;
+  std::vector<QueuePair*> timed_;  // wait for answers, or did when a timer last looked
+  QueuePair* posted_last_ = nullptr;
+  std::size_t under_way_ = 0;  // of those, the ones that were not answered yet
   std::vector<QueuePair*> ack_due_;
   unsigned ack_age_ = 0;                    // passes since the first of them came due
-  int received_last_ = 0;                   // packets of the pass before
   const roce::Arrival* arrival_ = nullptr;  // while on_packet runs
   bool unflushed_ = false;
   std::uint64_t unflushed_packets_ = 0;  // by posts alone
   std::size_t connected_ = 0;
   unsigned idle_passes_ = 0;
   std::unique_ptr<roce::Capture> capture_;
+  SendWork work_{};                     // the work request last looked at, decoded
+  const QueuePair* work_of_ = nullptr;  // null: none is
+  std::uint64_t work_seq_ = 0;
+  bool work_checked_ = false;         // just now, its pieces too
   std::uint64_t about_wqe_ = kNoWqe;  // what the packet being made belongs to, for the capture
   std::uint8_t going_from_ = 0;       // port of the packet being made
   roce::IpAddress going_to_;          // a datagram's destination is its own, not the queue pair's

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "soft/nic/engine.hpp"
 #include "soft/nic/packets.hpp"
@@ -17,6 +18,7 @@ namespace {
 constexpr std::uint32_t kLocalWrite = STRAIT_NIC_LOCAL_WRITE;
 constexpr std::uint32_t kMostPsns = 1u << 22;  // on their way at once: well inside the half circle that can be compared
 constexpr std::uint32_t kSmallestWindow = 4;
+constexpr std::uint32_t kTimedEvery = 8;
 constexpr std::uint32_t kLargestWindow = 1024;
 
 bool is_read(m::Opcode opcode) {
@@ -99,8 +101,8 @@ bool Packets::start_next(QueuePair& qp) {
   if (qp.state != QpState::ready || qp.stopped || qp.next == qp.producer || qp.seq_next - qp.seq_done >= qp.sent.size())
     return false;
   if (engine_.leaves_now()) return false;
-  SendWork& work = s.work;
-  s.work_seq = ~std::uint64_t{0};
+  SendWork& work = work_;
+  work_of_ = nullptr;
   const bool datagram = s.path.transport == r::Transport::ud;
   DecodeFault fault = decode_work(qp, qp.next, work);
   const bool read = is_read(work.opcode);
@@ -151,7 +153,9 @@ bool Packets::start_next(QueuePair& qp) {
                      0};
   s.range_at(seq) = {s.psn_end, count, 0};
   s.psn_end = r::psn_add(s.psn_end, count);
-  s.work_seq = seq;
+  work_of_ = &qp;
+  work_seq_ = seq;
+  work_checked_ = true;
   if (!local) ++qp.msn_next;
   if (read || atomic) ++qp.answers_awaited;
   qp.next += work.blocks;
@@ -162,12 +166,13 @@ bool Packets::start_next(QueuePair& qp) {
   return true;
 }
 
-bool Packets::decode_at(QueuePair& qp, std::uint64_t seq) {
-  PacketState& s = *qp.packets;
-  if (s.work_seq == seq) return true;
-  const std::uint64_t index = qp.sent_at(seq).index;
-  if (decode_work(qp, index, s.work)) return false;
-  s.work_seq = seq;
+bool Packets::decode_at(const QueuePair& qp, std::uint64_t seq) {
+  if (work_of_ == &qp && work_seq_ == seq) return true;
+  work_of_ = nullptr;
+  work_checked_ = false;
+  if (decode_work(qp, qp.sent_at(seq).index, work_)) return false;
+  work_of_ = &qp;
+  work_seq_ = seq;
   return true;
 }
 
@@ -177,11 +182,13 @@ bool Packets::send_one(QueuePair& qp) {
   Sent& record = qp.sent_at(s.cursor_seq);
   const PsnRange& range = s.range_at(s.cursor_seq);
   DecodeFault fault;
-  // Looked at for every packet: a ring that was overwritten or a key that was revoked meanwhile ends the message here.
+  // Looked at for every packet but one that start_next has just looked at: a ring that was overwritten or a key that
+  // was revoked meanwhile ends the message here.
   if (!decode_at(qp, s.cursor_seq))
     fault = {m::Syndrome::local_qp_operation, "the work request changed", kVendorMalformed};
-  const SendWork& work = s.work;
-  if (!fault) (void)engine_.check_pieces(qp, work, record.awaits_answer ? kLocalWrite : 0, fault);
+  const SendWork& work = work_;
+  if (!fault && !std::exchange(work_checked_, false))
+    (void)engine_.check_pieces(qp, work, record.awaits_answer ? kLocalWrite : 0, fault);
   if (fault) {
     fail_at(qp, range.first, fault.syndrome, fault.vendor);
     return true;
@@ -285,6 +292,7 @@ void Packets::acknowledge(QueuePair& qp, std::uint32_t end_psn) {
       s.window = std::min(s.window + 1, kLargestWindow);
     }
     s.una = reached;
+    if (s.una == s.sent_end) answered(s);
     s.retries_used = 0;
     s.rnr_used = 0;
     s.retrying = false;
@@ -318,12 +326,13 @@ void Packets::retry(QueuePair& qp, std::uint32_t psn) {
   list(qp);
 }
 
-// One packet at a time is timed. An acknowledgement of what was sent twice does not say which of the two it means;
+// One packet at a time is timed, and of a connection that is known not every one: reading the clock costs more than
+// most of what is done for a packet. An acknowledgement of what was sent twice does not say which of the two it means;
 // until one does, the resend timer stays as long as its last doublings made it (Karn's rule).
 void Packets::time_packet(PacketState& state, std::uint32_t psn, bool again) {
   if (again) {
     state.timed_at_ns = 0;
-  } else if (state.timed_at_ns == 0) {
+  } else if (state.timed_at_ns == 0 && (state.round_trip_ns == 0 || psn % kTimedEvery == 0)) {
     state.timed_psn = psn;
     state.timed_at_ns = sys::now_ns();
   }

@@ -414,7 +414,7 @@ int Packets::send_answers(QueuePair& qp, int budget) {
     const bool read = answer.what == PacketAnswer::What::read;
     if (read ? !send_response(qp, answer) : !send_answer(qp, answer)) break;
     ++sent;
-    if (!read || answer.offset == answer.length) s.answers.pop_front();
+    if (!read || answer.offset == answer.length) s.answers.erase(s.answers.begin());
   }
   return sent;
 }

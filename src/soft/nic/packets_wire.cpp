@@ -103,8 +103,7 @@ void Packets::release_held() {
   });
 }
 
-void Packets::record_arrival(const roce::Arrival& arrival) {
-  if (!capture_) return;
+void Packets::write_arrival(const roce::Arrival& arrival) {
   (void)capture_->write(arrival.flow, sys::wall_ns(), arrival.bytes, fmt::format("{} received", engine_.config_.name),
                         false);
 }

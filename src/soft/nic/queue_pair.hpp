@@ -29,6 +29,15 @@ namespace strait::soft::nic {
   return static_cast<std::int32_t>(a - b) < 0;
 }
 
+inline constexpr std::size_t kLine = 64;                 // of cache: payloads land and are looked at in these
+inline constexpr std::size_t kHotQueuePair = 4 * kLine;  // of a QueuePair: what messages touch
+
+// Asks for lines that are going to be needed. The address may be anything.
+inline void fetch(const void* at, std::size_t bytes = 1) {
+  const auto first = reinterpret_cast<std::uintptr_t>(at);
+  for (std::size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(reinterpret_cast<const void*>(first + i));
+}
+
 // A work request that was started. Kept until it completes, in order.
 struct Sent {
   std::uint64_t index;      // first block
@@ -68,7 +77,6 @@ inline constexpr std::uint8_t kVendorNoAnswer = 0xa1;
 inline constexpr std::uint8_t kVendorCopyFailed = 0xa2;
 inline constexpr std::uint8_t kVendorDeviceGone = 0xa3;
 
-inline constexpr std::size_t kLine = 64;       // of cache: payloads land and are looked at in these
 inline constexpr std::int64_t kResendNow = 1;  // a time long past
 
 // Strict: a payload that has arrived and must not be seen yet.
@@ -107,22 +115,20 @@ struct QueueShape {
   std::uint64_t user = 0;  // for events
 };
 
-struct QueuePair : QueueShape {
+// What every message needs comes first: with very many queue pairs each line of cache that is looked at has to be
+// fetched.
+struct alignas(kLine) QueuePair : QueueShape {
   std::uint32_t access = 0;
 
   // The connection
   QpState state = QpState::reset;
   bool heard = false;                    // of the peer, before RTS
   bool drain_told = false;               // SQD: nobody waits for the send queue to drain any more
-  QpAttributes attributes;               // as modify_qp was told; the ones in force are elsewhere
   Link* link = nullptr;                  // over the ring grant
   std::unique_ptr<PacketState> packets;  // or over packets; neither: not connected
   std::uint32_t remote_qpn = 0;
-  std::int64_t answer_limit_ns = 0;  // 0: none
-  std::uint32_t rnr_retries = 7;
-  std::int64_t rnr_wait_ns = 0;
-
-  std::unique_ptr<PortPieces> port;  // once it has touched memory behind one
+  std::uint32_t posted_after = 0;    // index of the queue pair that was posted to after this one, the last time
+  std::unique_ptr<Landing> landing;  // strict only
 
   // Requester
   std::uint64_t producer = 0;
@@ -145,6 +151,10 @@ struct QueuePair : QueueShape {
   SentRing sent;
   std::deque<std::uint32_t> pinned;  // lkeys, in order of `sent`
 
+  std::unique_ptr<PortPieces> port;  // once it has touched memory behind one
+  std::int64_t answer_limit_ns = 0;  // 0: none
+  std::uint32_t rnr_retries = 7;
+  std::int64_t rnr_wait_ns = 0;
   std::int64_t resend_at_ns = 0;  // where messages are lost on purpose; 0: the timer has not looked yet
   std::int64_t resend_after_ns = 0;
   std::uint32_t reading_from = 0;  // the next read goes on from there
@@ -159,8 +169,8 @@ struct QueuePair : QueueShape {
   std::uint64_t receives_taken = 0;
   std::optional<std::uint16_t> srq_entry;  // taken from the shared receive queue, not yet complete
   Arriving arriving;
-  std::unique_ptr<Landing> landing;            // strict only
   std::unique_ptr<ReceiveWork> arriving_into;  // Kind::send in several messages
+  QpAttributes attributes;                     // as modify_qp was told; the ones in force are elsewhere
 
   // For the plan of faults: what this connection is called, and how often it was asked. The same in every run.
   std::uint64_t message_rolls = 0, receive_rolls = 0;

@@ -24,6 +24,11 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual void on_packet(const Arrival& arrival) = 0;
+  // Of the same run, before they are handed out: the one that comes kSoon packets later and the one kLater; empty
+  // where there is none. What it is good for is the sink's affair.
+  virtual void expect(std::span<const std::byte> /*soon*/, std::span<const std::byte> /*later*/) {}
+  static constexpr std::size_t kSoon = 4;
+  static constexpr std::size_t kLater = 8;
 };
 
 // What a port has done, for `strait info --counters`. Lost packets are the network's business and are not errors.

@@ -23,6 +23,7 @@ constexpr std::size_t kMostPackets = 512;
 constexpr std::size_t kMostSegments = 64;
 constexpr std::size_t kMostRunBytes = 65507;  // what fits one IPv4 datagram; IPv6 has 20 more
 constexpr std::int64_t kAskAgainNs = 1'000'000'000;
+constexpr unsigned kSendsPerClock = 64;
 
 bool in_use(const Error& error) {
   return error.sys_errno == EADDRINUSE;
@@ -145,8 +146,10 @@ void UdpPort::commit(std::size_t bytes) {
 
 bool UdpPort::may_segment(const IpAddress& to) {
   if (!settings_.segmentation || !out_socket().can_segment()) return false;
+  const bool other = last_neighbour_ == nullptr || last_to_ != to;
+  if (!other && ++segmented_ % kSendsPerClock != 0) return last_neighbour_->may_segment;
   const std::int64_t now = sys::now_ns();
-  if (last_neighbour_ == nullptr || last_to_ != to) {
+  if (other) {
     const std::string key(reinterpret_cast<const char*>(to.gid.data()), to.gid.size());
     last_neighbour_ = &neighbours_[key];
     last_to_ = to;
@@ -177,8 +180,8 @@ std::size_t UdpPort::run_from(std::size_t first) {
 
 // One call of the system. Moves `head` past what was sent or given up.
 Status UdpPort::send_from(std::size_t& head) {
-  std::array<sys::UdpSocket::Out, sys::UdpSocket::kMostOut> entries;
-  std::array<std::size_t, sys::UdpSocket::kMostOut> packets{};
+  auto& entries = out_entries_;
+  auto& packets = out_packets_;
   std::size_t count = 0;
   for (std::size_t at = head; at < queue_.size() && count < entries.size() && queue_[at].port != 0; ++count) {
     packets[count] = run_from(at);

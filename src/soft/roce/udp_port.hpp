@@ -117,6 +117,7 @@ class UdpPort final : public Port {
   [[nodiscard]] bool refill();
   void refill_from_claim();
   [[nodiscard]] bool refill_from(std::optional<sys::UdpSocket>& socket);
+  [[nodiscard]] static std::span<const std::byte> packet_of(const Run& run, std::size_t n);
   void hand_out(Sink& sink, Run& run, int most, int& count);
   void forward(const Run& run, std::uint8_t range, std::size_t bytes);
   void forward_held();
@@ -142,6 +143,11 @@ class UdpPort final : public Port {
   std::unordered_map<std::string, Neighbour> neighbours_;
   IpAddress last_to_;
   Neighbour* last_neighbour_ = nullptr;
+  unsigned segmented_ = 0;
+  // For one call at a time; kept, since clearing room for many takes longer than most calls need.
+  std::array<sys::UdpSocket::Out, sys::UdpSocket::kMostOut> out_entries_;
+  std::array<std::size_t, sys::UdpSocket::kMostOut> out_packets_{};
+  std::array<sys::UdpSocket::In, sys::UdpSocket::kMostIn> in_entries_;
 
   // Receiving.
   std::unique_ptr<std::byte[]> in_;

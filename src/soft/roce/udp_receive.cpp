@@ -68,7 +68,7 @@ bool UdpPort::refill() {
 
 // Whether it had anything. Fills in_, which one socket has at a time.
 bool UdpPort::refill_from(std::optional<sys::UdpSocket>& socket) {
-  std::array<sys::UdpSocket::In, sys::UdpSocket::kMostIn> in;
+  auto& in = in_entries_;
   const auto count = socket->receive(in, in_.get(), kRunStride);
   if (!count) return false;
   for (std::size_t i = 0; i < *count; ++i) {
@@ -164,9 +164,22 @@ void UdpPort::forward_held() {
   }
 }
 
+// Packet `n` of a run, counted from the next one.
+std::span<const std::byte> UdpPort::packet_of(const Run& run, std::size_t n) {
+  const std::size_t before = n * run.segment_bytes;
+  if (before >= run.bytes) return {};
+  return {run.data + before, std::min(run.segment_bytes, run.bytes - before)};
+}
+
 void UdpPort::hand_out(Sink& sink, Run& run, int most, int& count) {
+  if (run.bytes > run.segment_bytes) {
+    for (std::size_t n = 0; n < Sink::kLater; ++n) sink.expect({}, packet_of(run, n));
+    for (std::size_t n = 0; n < Sink::kSoon; ++n) sink.expect(packet_of(run, n), {});
+  }
   while (run.bytes != 0 && count < most) {
     const std::size_t bytes = std::min(run.segment_bytes, run.bytes);
+    if (run.bytes > Sink::kSoon * run.segment_bytes)
+      sink.expect(packet_of(run, Sink::kSoon), packet_of(run, Sink::kLater));
     const std::uint8_t range = range_of({run.data, bytes});
     // Range 0 has the QPNs that are the same everywhere, and packets too short to tell: whoever has them counts them.
     if (range == range_ || range == 0) {
