@@ -201,6 +201,20 @@ void read_address(const sockaddr_storage& storage, bool v4, UdpSocket::In& in) {
   in.from_port = ntohs(from.sin6_port);
 }
 
+// Most of the time there is one, and a call for one costs the system less than a call for many.
+int send_datagrams(int fd, mmsghdr* headers, std::size_t count) {
+  if (count != 1) return ::sendmmsg(fd, headers, static_cast<unsigned>(count), MSG_NOSIGNAL);
+  return ::sendmsg(fd, &headers->msg_hdr, MSG_NOSIGNAL) < 0 ? -1 : 1;
+}
+
+int receive_datagrams(int fd, mmsghdr* headers, std::size_t count) {
+  if (count != 1) return ::recvmmsg(fd, headers, static_cast<unsigned>(count), MSG_DONTWAIT, nullptr);
+  const ssize_t bytes = ::recvmsg(fd, &headers->msg_hdr, MSG_DONTWAIT);
+  if (bytes < 0) return -1;
+  headers->msg_len = static_cast<unsigned>(bytes);
+  return 1;
+}
+
 }  // namespace
 
 UdpSocket::Sent UdpSocket::send(std::span<const Out> entries) {
@@ -231,8 +245,7 @@ UdpSocket::Sent UdpSocket::send(std::span<const Out> entries) {
   }
   Sent sent;
   while (sent.taken < count) {
-    const int taken =
-        ::sendmmsg(fd_.get(), a.headers + sent.taken, static_cast<unsigned>(count - sent.taken), MSG_NOSIGNAL);
+    const int taken = send_datagrams(fd_.get(), a.headers + sent.taken, count - sent.taken);
     if (taken > 0) {
       sent.taken += static_cast<std::size_t>(taken);
     } else if (errno != EINTR) {
@@ -245,7 +258,8 @@ UdpSocket::Sent UdpSocket::send(std::span<const Out> entries) {
 
 Result<std::size_t> UdpSocket::receive(std::span<In> entries, std::byte* buffers, std::size_t stride_bytes) {
   Arrays& a = *arrays_;
-  // Room for many costs time that a poll of an empty socket should not take: asked for once a few came.
+  // Room for many costs time that a poll of an empty socket should not take, and the look behind the last one that came
+  // as much as another call: asked for once they come one after the other.
   const std::size_t count = std::min(entries.size(), at_once_);
   for (std::size_t i = 0; i < count; ++i) {
     a.headers[i] = {};
@@ -260,9 +274,10 @@ Result<std::size_t> UdpSocket::receive(std::span<In> entries, std::byte* buffers
   }
   int got = 0;
   do {
-    got = ::recvmmsg(fd_.get(), a.headers, static_cast<unsigned>(count), MSG_DONTWAIT, nullptr);
+    got = receive_datagrams(fd_.get(), a.headers, count);
   } while (got < 0 && errno == EINTR);
-  at_once_ = got == static_cast<int>(count) ? kMostIn : kFewIn;
+  at_once_ = got > 1 || (got == 1 && came_) ? kMostIn : 1;
+  came_ = got > 0;
   if (got < 0) {
     // Anything but "empty" and news about packets sent earlier would come back for ever.
     if (errno == EAGAIN || errno == ECONNREFUSED || errno == EHOSTUNREACH || errno == ENETUNREACH)

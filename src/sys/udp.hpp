@@ -42,7 +42,6 @@ class UdpSocket {
 
   static constexpr std::size_t kMostOut = 64;
   static constexpr std::size_t kMostIn = 16;
-  static constexpr std::size_t kFewIn = 2;
 
   struct Out {
     const IpBytes* to = nullptr;
@@ -82,7 +81,8 @@ class UdpSocket {
   bool can_segment_ = false;
   std::uint16_t port_ = 0;
   int receive_buffer_bytes_ = 0;
-  std::size_t at_once_ = kFewIn;  // datagrams that the next receive asks for
+  std::size_t at_once_ = 1;  // datagrams that the next receive asks for
+  bool came_ = false;        // the last one was not in vain
   std::unique_ptr<Arrays> arrays_;
 };
 
