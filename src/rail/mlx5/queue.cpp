@@ -46,11 +46,12 @@ Status Queue::create(QueueShape shape) {
   STRAIT_TRY(memory_,
              sys::map_anonymous(sys::round_up(sq_bytes + cq_bytes + rq_bytes + 2 * kRecordBytes, sys::page_bytes()),
                                 sys::Protect::read_write));
-  std::byte* const sq = memory_.data();
+  // The records before the ring that is written with them: of very many queues each page is a miss of its own.
+  auto* const record = reinterpret_cast<mlx5::QueueRecord*>(memory_.data());
+  auto* const cq_record = reinterpret_cast<mlx5::CqRecord*>(memory_.data() + kRecordBytes);
+  std::byte* const sq = memory_.data() + 2 * kRecordBytes;
   std::byte* const cq = sq + sq_bytes;
   std::byte* const rq = cq + cq_bytes;
-  auto* const record = reinterpret_cast<mlx5::QueueRecord*>(rq + rq_bytes);
-  auto* const cq_record = reinterpret_cast<mlx5::CqRecord*>(rq + rq_bytes + kRecordBytes);
   strait_nic_cq_request cq_request{};
   cq_request.struct_size = sizeof cq_request;
   cq_request.entries = cq_entries;
