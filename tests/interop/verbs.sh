@@ -6,6 +6,7 @@
 #   verbs.sh STRAIT FOLDER ucx PROGRAM ARGUMENT...      the same for ucx_perftest, which listens on another port
 #   verbs.sh STRAIT FOLDER script FILE ARGUMENT...      a script of this folder, within the same network
 # STRAIT_RUN_ARGUMENTS: what `strait run` is told besides. STRAIT_RUN_SAYS: what it has to say at the end, of either side.
+# VERBS_ONE_CPU=yes: each side of a pair has one processor, the first and the last of those there are.
 # Each run has a network namespace of its own with nothing but loopback: fixed port numbers, and nobody to disturb.
 set -euo pipefail
 strait=$1 folder=$2 kind=$3
@@ -65,6 +66,12 @@ listening() {
   done
 }
 
+on_server=() on_client=()
+if [[ ${VERBS_ONE_CPU-} == yes ]]; then
+  cpus=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
+  on_server=(taskset -c "${cpus%%[,-]*}") on_client=(taskset -c "${cpus##*[,-]}")
+fi
+
 case $kind in
   alone)
     "$strait" run "${run[@]}" -- "$@" >"$folder/alone.out" 2>&1 || fail "$* ended with $?"
@@ -73,11 +80,11 @@ case $kind in
   pair | ucx)
     port=18515
     [[ $kind == pair ]] || port=13337
-    "$strait" run "${run[@]}" -- "$@" >"$folder/server.out" 2>&1 &
+    "${on_server[@]}" "$strait" run "${run[@]}" -- "$@" >"$folder/server.out" 2>&1 &
     server=$!
     listening "$port" "$server"
     status=0
-    "$strait" run "${run[@]}" -- "$@" 10.77.0.1 >"$folder/client.out" 2>&1 || status=$?
+    "${on_client[@]}" "$strait" run "${run[@]}" -- "$@" 10.77.0.1 >"$folder/client.out" 2>&1 || status=$?
     if ((status != 0)); then
       # Whoever is through first leaves, and takes the repetition of a lost last acknowledgement along.
       [[ ${run[*]} != *drop=* ]] || ! wait "$server" || exit 75

@@ -18,17 +18,22 @@ constexpr std::int64_t kPollerNapNs = 1'000'000;
 constexpr std::int64_t kShortestNapNs = 20'000;
 constexpr std::int64_t kLongestNapNs = 20'000'000;
 constexpr int kMostPasses = 1000;
+// Taking turns: how soon the thread sees that the program calls no more, and how long it leaves what has landed to it.
+constexpr std::int64_t kTurnNs = 50'000;
+constexpr std::int64_t kAnswerNs = 30'000;
 }  // namespace
 
 Result<std::unique_ptr<Progress>> Progress::start(nic::Engine& engine, bool background, std::int64_t spin_ns) {
-  // With one processor for everything the program would be what it keeps from running.
-  if (sys::usable_cpus() < 2) spin_ns = 0;
-  std::unique_ptr<Progress> made(new Progress(engine, background, spin_ns));
+  // With one processor for everything a thread that looks would keep from running what it looks for.
+  const Way way = !background ? Way::program : sys::usable_cpus() < 2 ? Way::taking_turns : Way::background;
+  std::unique_ptr<Progress> made(new Progress(engine, way, spin_ns));
   STRAIT_TRY(made->wake_, sys::Event::make());
   STRAIT_TRY(made->waits_, sys::EventSet::make());
   STRAIT_CHECK(made->waits_.add(made->wake_.fd()));
   STRAIT_CHECK(made->waits_.add(engine.event_fd()));
-  STRAIT_TRY(made->thread_, sys::start_quiet_thread([progress = made.get()] { progress->run(); }));
+  STRAIT_TRY(made->thread_, sys::start_quiet_thread([progress = made.get()] {
+               progress->way_ == Way::taking_turns ? progress->run_in_turns() : progress->run();
+             }));
   return made;
 }
 
@@ -71,9 +76,39 @@ void Progress::run() {
     seen = polls;
     int passes = 0;
     while (passes < kMostPasses && !stop_ && engine_.drive(0) != 0) ++passes;
-    if (background_ && spin_ns_ > 0) spin();
+    if (way_ == Way::background && spin_ns_ > 0) spin();
     nap_ns = asked || passes != 0 ? kShortestNapNs : std::min(nap_ns * 2, kLongestNapNs);
     if (passes < kMostPasses && engine_.arm()) (void)waits_.wait_ns(nap_ns);
+  }
+}
+
+// On one processor every look of this thread's is one that the program does not have, and being woken from the other
+// processor takes longer than most answers. So the program's calls do what they can. For two programs that answer each
+// other that is everything, as long as an acknowledgement travels with the answer: each then waits for both in one
+// call. One that comes alone ends the call early, and the program spins on its memory with nobody to look for the
+// answer. So what has landed is left to the program for a moment before it is acknowledged from here.
+void Progress::run_in_turns() {
+  std::uint64_t seen = polls_.load(std::memory_order_relaxed);
+  bool left = false;  // what has landed, to the program
+  while (!stop_) {
+    if (woken_.exchange(false)) wake_.clear();
+    const std::uint64_t polls = polls_.load(std::memory_order_relaxed);
+    if (polls != seen) {
+      seen = polls;
+      left = false;
+      (void)sys::nap_on(wake_.fd(), kTurnNs);
+      continue;
+    }
+    if (engine_.drive(0) != 0) {
+      if (left) continue;
+      left = true;
+      (void)sys::nap_on(wake_.fd(), kAnswerNs);
+      continue;
+    }
+    left = false;
+    resting_ = true;
+    if (polls_.load(std::memory_order_relaxed) == seen && engine_.arm()) (void)waits_.wait_ns(kLongestNapNs);
+    resting_ = false;
   }
 }
 

@@ -24,19 +24,24 @@ class Progress {
 
   // The program looked for completions. True: it had none, the engine did something, and it is worth another look.
   [[nodiscard]] bool polled(bool had_some) {
-    if (background_) return false;
+    if (way_ == Way::background) return false;
     const std::uint64_t polls = polls_.load(std::memory_order_relaxed) + 1;  // a lost count is harmless
     polls_.store(polls, std::memory_order_relaxed);
     // Who always finds some gets to it in the end.
     if (had_some && polls % kPollsPerDrive != 0) return false;
-    return engine_.drive(0) != 0 && !had_some;
+    const bool did_something = engine_.drive(0) != 0;
+    disarmed();
+    return did_something && !had_some;
   }
   // It posted to this queue pair; 0: to one it did not name.
   void posted(std::uint32_t qpn) {
-    if (!background_)
+    if (way_ == Way::program) {
       (void)engine_.drive(qpn);
-    else if (!engine_.post(qpn))
-      wake();
+    } else if (!engine_.post(qpn)) {
+      if (way_ == Way::background) return wake();
+      (void)engine_.drive(qpn);
+      disarmed();
+    }
   }
   // It is going to wait for an event, or has changed something that the engine must look at by itself.
   void wake();
@@ -46,18 +51,29 @@ class Progress {
 
  private:
   static constexpr std::uint64_t kPollsPerDrive = 16;
-  Progress(nic::Engine& engine, bool background, std::int64_t spin_ns)
-      : engine_(engine), background_(background), spin_ns_(spin_ns) {}
+  // Who drives the engine.
+  enum class Way : std::uint8_t {
+    program,       // its calls; the thread for when it makes none
+    background,    // the thread alone; what is posted leaves at once all the same
+    taking_turns,  // both, on one processor: peers wake the thread as soon as the program's calls end
+  };
+  Progress(nic::Engine& engine, Way way, std::int64_t spin_ns) : engine_(engine), way_(way), spin_ns_(spin_ns) {}
   void run();
+  void run_in_turns();
   void spin();
+  // A call of the program drove the engine, so peers wake nobody now: the thread has to look whether it calls again.
+  void disarmed() {
+    if (resting_.load(std::memory_order_relaxed)) wake();
+  }
 
   nic::Engine& engine_;
-  const bool background_;       // the thread alone drives it; what is posted leaves at once all the same
+  const Way way_;
   const std::int64_t spin_ns_;  // in the background: how long the thread looks before it sleeps
   sys::Event wake_;
   sys::EventSet waits_;
   std::atomic<std::uint64_t> polls_{0};
   std::atomic<bool> woken_{false};
+  std::atomic<bool> resting_{false};  // taking turns: the thread sleeps until a peer wakes it
   std::atomic<bool> stop_{false};
   sys::ForkMark mark_;
   std::thread thread_;
