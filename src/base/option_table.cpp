@@ -95,6 +95,11 @@ constexpr std::array kTable = {
               "Under `strait run`: a thread drives the software NIC all the time, not the program's own calls. For "
               "programs that wait by looking at memory.",
               nullptr},
+    OptionRow{
+        "trap_doorbells", "0", flag,
+        "Under `strait run`: a program's stores to doorbells are noticed as they happen, by a signal handler. For "
+        "programs that post by hand and call nothing.",
+        nullptr},
     OptionRow{"faults", "", text,
               "What the software NIC does wrong on purpose, for example drop=2%,dup=1%,reorder=1%,seed=7. A software "
               "Cassini takes those of them that its programs could see.",

@@ -6,6 +6,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -15,7 +16,7 @@
 namespace strait::sys {
 namespace {
 
-std::atomic<StoreFault> chosen{nullptr};
+std::array<std::atomic<StoreFault>, 4> asked{};  // in the order in which they came
 std::mutex installing;
 // Handlers that were there before ours, the newest last. A program that sets one after us is put behind us again when
 // the next page comes; who was first is never lost.
@@ -69,11 +70,12 @@ void hand_on(int number, siginfo_t* info, void* context) {
 void on_store_fault(int number, siginfo_t* info, void* raw) {
   const int saved = errno;
   auto& context = *static_cast<ucontext_t*>(raw);
-  const StoreFault call = chosen.load(std::memory_order_acquire);
-  if (call != nullptr && info->si_code == SEGV_ACCERR) {
+  if (info->si_code == SEGV_ACCERR) {
     ProcessorState state;
     take_state(context, state);
-    if (call(reinterpret_cast<std::uint64_t>(info->si_addr), state)) {
+    for (const std::atomic<StoreFault>& each : asked) {
+      const StoreFault call = each.load(std::memory_order_acquire);
+      if (call == nullptr || !call(reinterpret_cast<std::uint64_t>(info->si_addr), state)) continue;
       give_state(context, state);
       errno = saved;
       return;
@@ -87,7 +89,13 @@ void on_store_fault(int number, siginfo_t* info, void* raw) {
 
 void catch_store_faults(StoreFault call) {
   const std::scoped_lock lock(installing);
-  chosen.store(call, std::memory_order_release);
+  for (std::atomic<StoreFault>& each : asked) {
+    const StoreFault there = each.load(std::memory_order_relaxed);
+    if (there == call) break;
+    if (there != nullptr) continue;
+    each.store(call, std::memory_order_release);
+    break;
+  }
   struct sigaction now {};
   if (::sigaction(SIGSEGV, nullptr, &now) != 0) return;
   if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_store_fault) return;
@@ -97,6 +105,11 @@ void catch_store_faults(StoreFault call) {
   action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGSEGV, &action, nullptr);
+}
+
+bool on_alternate_stack() {
+  stack_t stack{};
+  return ::sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) != 0;
 }
 
 void say_in_handler(const char* text) {

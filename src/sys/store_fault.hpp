@@ -21,8 +21,12 @@ struct ProcessorState {
 // `at` and registers may have been changed (vectors may not). False: not ours.
 using StoreFault = bool (*)(std::uint64_t address, ProcessorState& state);
 
-// Puts a handler in front of the one that the program has now, if ours is not the foremost. One function per process.
+// Puts a handler in front of the one that the program has now, if ours is not the foremost. Up to four functions per
+// process are asked, in the order in which they came.
 void catch_store_faults(StoreFault call);
+
+// Whether the handler runs on a stack that the program set aside for signals: there may be little of it.
+[[nodiscard]] bool on_alternate_stack();
 
 // The bytes of an instruction, read so that a bad address is an answer: how many there are.
 [[nodiscard]] std::size_t read_instruction(std::uint64_t at, std::uint8_t* into, std::size_t bytes);

@@ -96,6 +96,7 @@ struct RunArguments {
   std::string peer_memory;
   bool strict = false;
   bool background = false;
+  bool trap_doorbells = false;
   bool watch = false;
   bool shell = false;
   bool quiet = false;
@@ -124,6 +125,7 @@ Result<Settings> device_settings(const RunArguments& arguments, const std::strin
   if (!arguments.peer_memory.empty()) replace_setting(settings, "peer_memory", arguments.peer_memory);
   if (arguments.strict) replace_setting(settings, "strict", "1");
   if (arguments.background) replace_setting(settings, "background", "1");
+  if (arguments.trap_doorbells) replace_setting(settings, "trap_doorbells", "1");
   if (!arguments.pcap.empty()) {
     // Shared memory has no packets.
     replace_setting(settings, "carrier", "roce");
@@ -226,6 +228,8 @@ int run(const RunArguments& arguments) {
   if (!preload) return complain(preload.error());
   settings->emplace_back("LD_PRELOAD", *preload);
   settings->emplace_back("STRAIT_HOST_ROOT", root->path());
+  // One store rings a doorbell then; libmlx5 would copy the work request there too, a fault for every eight bytes.
+  if (setting(*settings, environment_name("trap_doorbells")) == "1") settings->emplace_back("MLX5_SHUT_UP_BF", "1");
   const auto hardware = add_accelerators(arguments.accelerators, *root, *settings);
   if (!hardware) return complain(hardware.error());
 
@@ -295,6 +299,7 @@ std::string run_summary(const host::RunTotals& totals, const std::string& captur
     count("cxi.bytes", "bytes");
     count("cxi.faults_injected", "failed, lost or late on purpose");
   }
+  count("doorbells_trapped", "doorbells trapped");
   count("strict_findings", "findings");
   text += accelerator_summary(totals);
   if (!capture.empty()) text += ", capture " + capture;
@@ -349,8 +354,13 @@ void add_run(CommandLine& line) {
   command.flag(
       "--background", arguments->background,
       "The NICs work in a thread of their own all the time, instead of within the calls that PROGRAM makes. For "
-      "programs that wait by looking at memory and call nothing meanwhile, such as ib_write_lat. Each process then "
-      "needs two processors.");
+      "programs that wait by looking at memory and call nothing meanwhile, such as ib_write_lat. Where a process has "
+      "only one processor, the thread and PROGRAM's calls take turns.");
+  command.flag(
+      "--trap-doorbells", arguments->trap_doorbells,
+      "PROGRAM's doorbell pages cannot be written: each store faults, and the handler rings. For programs that "
+      "post by hand, past ibv_post_send, and call nothing afterwards. A handler of PROGRAM's own for SIGSEGV "
+      "has to be set before the first queue pair is made. MLX5_SHUT_UP_BF is set to 1 for PROGRAM.");
   command.text(
       "--pcap", arguments->pcap,
       {.type = "FILE",

@@ -99,5 +99,6 @@ case $kind in
     ;;
   *) fail "\"$kind\" is none of alone, pair, ucx, script" ;;
 esac
-[[ -z ${STRAIT_RUN_SAYS-} ]] || grep -hq "^strait run: .*$STRAIT_RUN_SAYS\|^  .*$STRAIT_RUN_SAYS" "$folder"/*.out ||
+# What it says may be broken into lines anywhere.
+[[ -z ${STRAIT_RUN_SAYS-} ]] || cat "$folder"/*.out | tr -s '\n ' ' ' | grep "strait run: .*$STRAIT_RUN_SAYS" >/dev/null ||
   fail "neither side said \"$STRAIT_RUN_SAYS\""

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "soft/cassini_host/store.hpp"
+#include "soft/host/store.hpp"
 #include "sys/clock.hpp"
 #include "sys/pause.hpp"
 #include "sys/store_fault.hpp"
@@ -65,7 +65,7 @@ bool on_doorbell(std::uint64_t address, sys::ProcessorState& state) {
     std::byte* const page = entry->writable.load(std::memory_order_acquire);
     std::uint8_t code[16];
     const std::size_t bytes = sys::read_instruction(state.at, code, sizeof code);
-    const auto store = decode_store({code, bytes}, state);
+    const auto store = host::decode_store({code, bytes}, state);
     // A store that begins on the page before would have been told so.
     if (page != nullptr && store && store->address == address) {
       for (std::uint32_t i = 0; i < store->count; ++i) {

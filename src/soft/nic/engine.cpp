@@ -438,8 +438,9 @@ bool Engine::post(std::uint32_t qpn) {
   if (strict_ || faults() || !mutex_.try_lock()) return false;
   QueuePair* const qp = find_qp(qpn);
   if (qp != nullptr) (void)service_send(*qp);
-  // Packets have timers, which are set by who goes to sleep.
-  const bool all = qp != nullptr && qp->next == qp->producer && qp->packets == nullptr;
+  // Packets have timers, which are set by who goes to sleep; and nobody wakes an engine for what it sends to itself.
+  const bool all = qp != nullptr && qp->next == qp->producer && qp->packets == nullptr &&
+                   (qp->link == nullptr || !qp->link->loopback);
   mutex_.unlock();
   return all && note_.load(std::memory_order_seq_cst) == 0;
 }

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <new>
 
+#include "soft/uverbs/doorbell_trap.hpp"
 #include "soft/uverbs/limits.hpp"
 #include "soft/uverbs/methods.hpp"
 #include "soft/uverbs/pages.hpp"
@@ -145,10 +146,18 @@ int Context::need_engine() {
   return 0;
 }
 
+// Who makes a queue pair has mapped its doorbell by then, and rings it only afterwards.
+void Context::trap_pages() {
+  Progress* const progress = device_->progress();
+  if (progress == nullptr || !progress->traps() || !pages_.valid()) return;
+  trap_doorbells(pages_.get(), *progress, this);
+}
+
 // From what uses others to what is used.
 Context::~Context() {
   if (device_->in_child()) return;
   const std::scoped_lock lock(mutex_);
+  if (pages_.valid()) release_doorbells(pages_.get(), this);
   objects_.each<Qp>([&](std::uint32_t, Qp& qp) { (void)destroy(qp); });
   objects_.each<Srq>([&](std::uint32_t, Srq& srq) { (void)engine_->destroy_srq(srq.number); });
   objects_.each<Xrcd>([&](std::uint32_t, Xrcd& xrcd) { (void)device_->xrc().close(*engine_, *xrcd.domain); });

@@ -163,6 +163,7 @@ class Context final : public host::File {
 
   // Opened by the first object that needs it. 0 or -errno.
   [[nodiscard]] int need_engine();
+  void trap_pages();
 
   std::shared_ptr<Device> device_;
   sys::Fd pages_;  // invalid: of a test

@@ -187,6 +187,7 @@ int Context::create_qp(Request& request) {
   if (kept.srq != nullptr) ++kept.srq->users;
   if (kept.uar != nullptr) ++kept.uar->users;
   if (Progress* const progress = device_->progress()) hook_qp(device_->memory(), kept.events.element, *progress);
+  trap_pages();
   return 0;
 }
 

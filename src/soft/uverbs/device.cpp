@@ -53,9 +53,10 @@ void Device::finish() {
     }
     if (talked) std::this_thread::sleep_for(kLook);
   } while (talked && !deadline.passed());
-  if (!settings_.root.empty())
-    host::leave_report(settings_.root, fmt::format("strait{}", settings_.index),
-                       with_comma(engine_->counters_text(), kernel_.counters_text()));
+  if (settings_.root.empty()) return;
+  std::string counters = with_comma(engine_->counters_text(), kernel_.counters_text());
+  if (progress_ && progress_->traps()) counters += fmt::format(",doorbells_trapped={}", progress_->trapped());
+  host::leave_report(settings_.root, fmt::format("strait{}", settings_.index), counters);
 }
 
 void Device::finish_at_exit() {
@@ -78,7 +79,9 @@ Result<nic::Engine*> Device::engine() {
   STRAIT_TRY(auto engine, settings_.open_engine ? settings_.open_engine(config) : nic::Engine::open(config));
   engine->set_event_sink(&events_);
   if (!settings_.alone) {
-    STRAIT_TRY(progress_, Progress::start(*engine, settings_.background, settings_.spin_ns));
+    STRAIT_TRY(progress_, Progress::start(*engine, {.background = settings_.background,
+                                                    .spin_ns = settings_.spin_ns,
+                                                    .traps = settings_.trap_doorbells}));
   }
   engine_ = std::move(engine);
   return engine_.get();

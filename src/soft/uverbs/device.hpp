@@ -31,6 +31,7 @@ struct DeviceSettings {
   bool alone = false;
   bool background = false;   // option of that name
   std::int64_t spin_ns = 0;  // and of that
+  bool trap_doorbells = false;
 };
 
 class Device {

@@ -64,6 +64,7 @@ Result<std::shared_ptr<Device>> Devices::at(unsigned index) {
   STRAIT_TRY(const Options options, Options::read());
   settings.background = options.flag("background");
   settings.spin_ns = options.duration_ns("spin");
+  settings.trap_doorbells = options.flag("trap_doorbells");
   auto gids = read_gids(root_, index);
   if (!gids) {
     Error error = std::move(gids).error();

@@ -45,6 +45,8 @@ int Context::devx_create(Request& request) {
   if (failed != 0) {
     (void)firmware().destroy(made);
     objects_.remove(handle);
+  } else if (dynamic_cast<const Qp*>(made.inner.get()) != nullptr) {
+    trap_pages();
   }
   return failed;
 }

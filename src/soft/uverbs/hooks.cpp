@@ -9,6 +9,8 @@
 #include <mutex>
 #include <utility>
 
+#include "soft/uverbs/doorbell_trap.hpp"
+
 namespace strait::soft::uverbs {
 
 namespace {
@@ -92,6 +94,7 @@ struct StartPoll : Pool<StartPoll, int, ibv_cq_ex*, ibv_poll_cq_attr*> {
 struct RequestNotify : Pool<RequestNotify, int, ibv_cq*, int> {
   static int run(Progress* progress, Function real, ibv_cq* cq, int solicited) {
     if (left_behind(progress)) return EIO;
+    const RingsItself rings(progress);
     const int result = real(cq, solicited);
     if (progress != nullptr) progress->wake();
     return result;
@@ -103,6 +106,7 @@ struct PostSend : Pool<PostSend, int, ibv_qp*, ibv_send_wr*, ibv_send_wr**> {
       *bad = wr;
       return EIO;
     }
+    const RingsItself rings(progress);
     const int result = real(qp, wr, bad);
     if (progress != nullptr) progress->posted(qp->qp_num);
     return result;
@@ -111,6 +115,7 @@ struct PostSend : Pool<PostSend, int, ibv_qp*, ibv_send_wr*, ibv_send_wr**> {
 struct WrComplete : Pool<WrComplete, int, ibv_qp_ex*> {
   static int run(Progress* progress, Function real, ibv_qp_ex* qp) {
     if (left_behind(progress)) return EIO;
+    const RingsItself rings(progress);
     const int result = real(qp);
     if (progress != nullptr) progress->posted(qp->qp_base.qp_num);
     return result;

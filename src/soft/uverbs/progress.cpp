@@ -23,10 +23,10 @@ constexpr std::int64_t kTurnNs = 50'000;
 constexpr std::int64_t kAnswerNs = 30'000;
 }  // namespace
 
-Result<std::unique_ptr<Progress>> Progress::start(nic::Engine& engine, bool background, std::int64_t spin_ns) {
+Result<std::unique_ptr<Progress>> Progress::start(nic::Engine& engine, const Settings& settings) {
   // With one processor for everything a thread that looks would keep from running what it looks for.
-  const Way way = !background ? Way::program : sys::usable_cpus() < 2 ? Way::taking_turns : Way::background;
-  std::unique_ptr<Progress> made(new Progress(engine, way, spin_ns));
+  const Way way = !settings.background ? Way::program : sys::usable_cpus() < 2 ? Way::taking_turns : Way::background;
+  std::unique_ptr<Progress> made(new Progress(engine, way, settings));
   STRAIT_TRY(made->wake_, sys::Event::make());
   STRAIT_TRY(made->waits_, sys::EventSet::make());
   STRAIT_CHECK(made->waits_.add(made->wake_.fd()));
@@ -53,9 +53,9 @@ void Progress::wake() {
 
 // What comes next may be about to come: sleeping and waking takes longer than most answers do.
 void Progress::spin() {
-  for (std::int64_t until = sys::now_ns() + spin_ns_; !stop_ && sys::now_ns() < until;) {
+  for (std::int64_t until = sys::now_ns() + settings_.spin_ns; !stop_ && sys::now_ns() < until;) {
     if (engine_.drive(0) != 0)
-      until = sys::now_ns() + spin_ns_;
+      until = sys::now_ns() + settings_.spin_ns;
     else
       sys::pause_turn(0);
   }
@@ -63,7 +63,9 @@ void Progress::spin() {
 
 void Progress::run() {
   std::uint64_t seen = polls_.load(std::memory_order_relaxed);
-  std::int64_t nap_ns = kShortestNapNs;
+  // A trap notices those stores: every nap that ends for nothing is time that the program does not have.
+  const std::int64_t shortest_ns = settings_.traps ? kLongestNapNs : kShortestNapNs;
+  std::int64_t nap_ns = shortest_ns;
   while (!stop_) {
     const bool asked = woken_.exchange(false);
     if (asked) wake_.clear();
@@ -76,8 +78,8 @@ void Progress::run() {
     seen = polls;
     int passes = 0;
     while (passes < kMostPasses && !stop_ && engine_.drive(0) != 0) ++passes;
-    if (way_ == Way::background && spin_ns_ > 0) spin();
-    nap_ns = asked || passes != 0 ? kShortestNapNs : std::min(nap_ns * 2, kLongestNapNs);
+    if (way_ == Way::background && settings_.spin_ns > 0) spin();
+    nap_ns = asked || passes != 0 ? shortest_ns : std::min(nap_ns * 2, kLongestNapNs);
     if (passes < kMostPasses && engine_.arm()) (void)waits_.wait_ns(nap_ns);
   }
 }

@@ -18,8 +18,12 @@ namespace strait::soft::uverbs {
 
 class Progress {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<Progress>> start(nic::Engine& engine, bool background = false,
-                                                               std::int64_t spin_ns = 0);
+  struct Settings {
+    bool background = false;
+    std::int64_t spin_ns = 0;
+    bool traps = false;
+  };
+  [[nodiscard]] static Result<std::unique_ptr<Progress>> start(nic::Engine& engine, const Settings& settings);
   ~Progress();
 
   // The program looked for completions. True: it had none, the engine did something, and it is worth another look.
@@ -43,8 +47,17 @@ class Progress {
       disarmed();
     }
   }
+  // It rang a doorbell itself and will call nothing: an engine that peers would wake stays so.
+  void rang(std::uint32_t qpn) {
+    if (!engine_.post(qpn)) wake();
+  }
   // It is going to wait for an event, or has changed something that the engine must look at by itself.
   void wake();
+
+  // Its stores to doorbell pages are noticed (doorbell_trap.hpp), and how many there were.
+  [[nodiscard]] bool traps() const { return settings_.traps; }
+  void count_trapped() { trapped_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t trapped() const { return trapped_.load(std::memory_order_relaxed); }
 
   // The program's objects are its parent's here, with the locks that other threads held.
   [[nodiscard]] bool in_child() const { return mark_.in_child(); }
@@ -57,7 +70,7 @@ class Progress {
     background,    // the thread alone; what is posted leaves at once all the same
     taking_turns,  // both, on one processor: peers wake the thread as soon as the program's calls end
   };
-  Progress(nic::Engine& engine, Way way, std::int64_t spin_ns) : engine_(engine), way_(way), spin_ns_(spin_ns) {}
+  Progress(nic::Engine& engine, Way way, const Settings& settings) : engine_(engine), way_(way), settings_(settings) {}
   void run();
   void run_in_turns();
   void spin();
@@ -68,13 +81,14 @@ class Progress {
 
   nic::Engine& engine_;
   const Way way_;
-  const std::int64_t spin_ns_;  // in the background: how long the thread looks before it sleeps
+  const Settings settings_;  // spin_ns: in the background, how long the thread looks before it sleeps
   sys::Event wake_;
   sys::EventSet waits_;
   std::atomic<std::uint64_t> polls_{0};
   std::atomic<bool> woken_{false};
   std::atomic<bool> resting_{false};  // taking turns: the thread sleeps until a peer wakes it
   std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> trapped_{0};
   sys::ForkMark mark_;
   std::thread thread_;
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
-#include "soft/cassini_host/store.hpp"
+#include "soft/host/store.hpp"
 
-namespace strait::soft::cassini {
+namespace strait::soft::host {
 namespace {
 
 // Bytes of an instruction, one after the other; asking for more than there are makes it bad.
@@ -185,10 +185,51 @@ std::optional<Store> decode_store_x86(std::span<const std::uint8_t> bytes, const
   return out;
 }
 
+std::optional<std::uint32_t> wide_store_x86(std::span<const std::uint8_t> bytes) {
+  CodeBytes code(bytes);
+  Prefixes prefixes;
+  std::uint8_t byte = code.next();
+  while (byte == 0x66 || byte == 0xf2 || byte == 0xf3) {
+    prefixes.operand16 = prefixes.operand16 || byte == 0x66;
+    prefixes.f2 = prefixes.f2 || byte == 0xf2;
+    prefixes.f3 = prefixes.f3 || byte == 0xf3;
+    byte = code.next();
+  }
+  unsigned map = 1, kind = 0;
+  bool other_operand = false;
+  if ((byte & 0xf0) == 0x40) byte = code.next();  // REX: which registers, not how many bytes
+  if (byte == 0x0f) {
+    kind = prefixes.operand16 ? 1 : prefixes.f3 ? 2 : prefixes.f2 ? 3 : 0;
+  } else if (byte == 0xc5) {
+    const unsigned last = code.next();
+    kind = last & 3u;
+    other_operand = (last & 0x78u) != 0x78;
+  } else if (byte == 0xc4 || byte == 0x62) {  // EVEX begins like three bytes of VEX and has one more
+    map = code.next() & (byte == 0x62 ? 7u : 0x1fu);
+    const unsigned last = code.next();
+    kind = last & 3u;
+    other_operand = (last & 0x78u) != 0x78;
+    if (byte == 0x62) (void)code.next();
+  } else {
+    return std::nullopt;
+  }
+  const std::uint8_t opcode = code.next();
+  const bool plain = kind <= 1;                                                           // neither F3 nor F2
+  const bool stores = ((opcode == 0x11 || opcode == 0x29 || opcode == 0x2b) && plain) ||  // movups, movaps, movntps
+                      (opcode == 0x7f && (kind == 1 || kind == 2 || (kind == 3 && byte == 0x62))) ||  // movdqa, movdqu
+                      (opcode == 0xe7 && kind == 1);                                                  // movntdq
+  if (map != 1 || other_operand || !stores) return std::nullopt;
+  if (!memory_operand(code, prefixes, {}) || code.bad()) return std::nullopt;
+  return static_cast<std::uint32_t>(code.at());
+}
+
 #if defined(__x86_64__)
+std::optional<std::uint32_t> wide_store(std::span<const std::uint8_t> code) {
+  return wide_store_x86(code);
+}
 std::optional<Store> decode_store(std::span<const std::uint8_t> code, const sys::ProcessorState& state) {
   return decode_store_x86(code, state);
 }
 #endif
 
-}  // namespace strait::soft::cassini
+}  // namespace strait::soft::host

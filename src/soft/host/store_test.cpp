@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes as g++ 12 and clang 16 make them, with what they store.
-#include "soft/cassini_host/store.hpp"
+#include "soft/host/store.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace strait::soft::cassini {
+namespace strait::soft::host {
 namespace {
 
 struct X86 {
@@ -137,6 +137,56 @@ TEST(StoreArm64, KnowsWhatCompilersMake) {
   }
 }
 
+TEST(WideStore, X86HasALengthAndNothingBehindIt) {
+  const std::vector<std::uint8_t> all[] = {
+      {0x0f, 0x11, 0x00},                                // movups xmm0,(rax)
+      {0x45, 0x0f, 0x29, 0x4c, 0x24, 0x40},              // movaps xmm9,0x40(r12)
+      {0x0f, 0x2b, 0x0c, 0xc8},                          // movntps xmm1,(rax,rcx,8)
+      {0x66, 0x0f, 0x7f, 0x97, 0x00, 0x01, 0x00, 0x00},  // movdqa xmm2,0x100(rdi)
+      {0xf3, 0x0f, 0x7f, 0x14, 0x24},                    // movdqu xmm2,(rsp)
+      {0x66, 0x45, 0x0f, 0xe7, 0x5d, 0x10},              // movntdq xmm11,0x10(r13)
+      {0xc5, 0xfc, 0x11, 0x08},                          // vmovups ymm1,(rax)
+      {0xc4, 0x41, 0x7d, 0x7f, 0x48, 0x20},              // vmovdqa ymm9,0x20(r8)
+      {0xc5, 0xfd, 0xe7, 0x08},                          // vmovntdq ymm1,(rax)
+      {0xc4, 0x81, 0x7a, 0x7f, 0x1c, 0x51},              // vmovdqu xmm3,(r9,r10,2)
+      {0x62, 0xf1, 0xfe, 0x48, 0x7f, 0x48, 0x01},        // vmovdqu64 zmm1,0x40(rax)
+      {0x62, 0xe1, 0xfd, 0x48, 0x7f, 0x27},              // vmovdqa64 zmm20,(rdi)
+      {0x62, 0xf1, 0x7d, 0x48, 0xe7, 0x0f},              // vmovntdq zmm1,(rdi)
+      {0x62, 0xd1, 0x7c, 0x48, 0x11, 0x6b, 0x02},        // vmovups zmm5,0x80(r11)
+      {0x62, 0xd1, 0x7f, 0x48, 0x7f, 0x2b},              // vmovdqu8 zmm5,(r11)
+  };
+  for (const auto& each : all) {
+    std::vector<std::uint8_t> code = each;
+    EXPECT_FALSE(decode_store_x86(code, some_state()));
+    EXPECT_EQ(wide_store_x86(code), each.size());
+    code.resize(16, 0x90);
+    EXPECT_EQ(wide_store_x86(code), each.size());
+    code.resize(each.size() - 1);
+    EXPECT_FALSE(wide_store_x86(code));
+  }
+  // mov [rax], rcx; movss; movq mm; movntq mm; movups of registers; a load; rep movsq
+  for (const std::vector<std::uint8_t>& code : {std::vector<std::uint8_t>{0x48, 0x89, 0x08},
+                                                {0xf3, 0x0f, 0x11, 0x00},
+                                                {0x0f, 0x7f, 0x00},
+                                                {0x0f, 0xe7, 0x00},
+                                                {0x0f, 0x11, 0xc1},
+                                                {0x0f, 0x10, 0x00},
+                                                {0xf3, 0x48, 0xa5}})
+    EXPECT_FALSE(wide_store_x86(code));
+}
+
+TEST(WideStore, Arm64) {
+  const auto wide = [](std::uint32_t word) {
+    std::uint8_t code[4];
+    for (unsigned i = 0; i < 4; ++i) code[i] = static_cast<std::uint8_t>(word >> (8 * i));
+    return wide_store_arm64(code).has_value();
+  };
+  // str q1, [x0]; stp q1, q2, [x0]; stnp; st4 {v0.2d-v3.2d}, [x0]
+  for (const std::uint32_t word : {0x3d800001u, 0xad000801u, 0xac000801u, 0x4c000c00u}) EXPECT_TRUE(wide(word));
+  // ldr q1; stp with writeback; st4 with post-index; str x1
+  for (const std::uint32_t word : {0x3dc00001u, 0xad800801u, 0x4c9f0c00u, 0xf9000001u}) EXPECT_FALSE(wide(word));
+}
+
 TEST(StoreArm64, LeavesTheRestAlone) {
   // ldr x1, [x0]; ldp; str q1, [x0]; stp q; ldadd; stxr; nop; dc zva
   for (const std::uint32_t word :
@@ -148,4 +198,4 @@ TEST(StoreArm64, LeavesTheRestAlone) {
 }
 
 }  // namespace
-}  // namespace strait::soft::cassini
+}  // namespace strait::soft::host

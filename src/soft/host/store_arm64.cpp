@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "soft/cassini_host/store.hpp"
+#include "soft/host/store.hpp"
 
-namespace strait::soft::cassini {
+namespace strait::soft::host {
 namespace {
+
+std::uint32_t word_of(std::span<const std::uint8_t> code) {
+  return static_cast<std::uint32_t>(code[0]) | static_cast<std::uint32_t>(code[1]) << 8 |
+         static_cast<std::uint32_t>(code[2]) << 16 | static_cast<std::uint32_t>(code[3]) << 24;
+}
 
 std::int64_t signed_field(std::uint32_t word, unsigned low, unsigned bits) {
   const std::uint64_t field = word >> low & ((std::uint64_t{1} << bits) - 1);
@@ -86,10 +91,18 @@ std::optional<Store> pair(std::uint32_t word, const sys::ProcessorState& state) 
 
 }  // namespace
 
+std::optional<std::uint32_t> wide_store_arm64(std::span<const std::uint8_t> code) {
+  if (code.size() < 4) return std::nullopt;
+  const std::uint32_t word = word_of(code);
+  const bool one = (word & 0xffc00000u) == 0x3d800000u;                                         // str q
+  const bool two = (word & 0xffc00000u) == 0xad000000u || (word & 0xffc00000u) == 0xac000000u;  // stp q, stnp q
+  const bool many = (word & 0xffff0000u) == 0x4c000000u;                                        // st1 .. st4
+  return one || two || many ? std::optional<std::uint32_t>(4) : std::nullopt;
+}
+
 std::optional<Store> decode_store_arm64(std::span<const std::uint8_t> code, const sys::ProcessorState& state) {
   if (code.size() < 4) return std::nullopt;
-  const std::uint32_t word = static_cast<std::uint32_t>(code[0]) | static_cast<std::uint32_t>(code[1]) << 8 |
-                             static_cast<std::uint32_t>(code[2]) << 16 | static_cast<std::uint32_t>(code[3]) << 24;
+  const std::uint32_t word = word_of(code);
   std::optional<Store> out;
   if ((word & 0x3a000000u) == 0x38000000u) {
     out = single(word, state);
@@ -106,9 +119,12 @@ std::optional<Store> decode_store_arm64(std::span<const std::uint8_t> code, cons
 }
 
 #if defined(__aarch64__)
+std::optional<std::uint32_t> wide_store(std::span<const std::uint8_t> code) {
+  return wide_store_arm64(code);
+}
 std::optional<Store> decode_store(std::span<const std::uint8_t> code, const sys::ProcessorState& state) {
   return decode_store_arm64(code, state);
 }
 #endif
 
-}  // namespace strait::soft::cassini
+}  // namespace strait::soft::host

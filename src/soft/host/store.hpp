@@ -12,7 +12,7 @@
 
 #include "sys/store_fault.hpp"
 
-namespace strait::soft::cassini {
+namespace strait::soft::host {
 
 struct Store {
   std::uint64_t address = 0;
@@ -31,4 +31,10 @@ struct Store {
 // Of the processor that this is built for.
 [[nodiscard]] std::optional<Store> decode_store(std::span<const std::uint8_t> code, const sys::ProcessorState& state);
 
-}  // namespace strait::soft::cassini
+// How long a store of 16 bytes or more from vector registers is, which changes nothing but memory: what copies to
+// write-combining pages are made of. What it writes is not told. Nullopt: it is none.
+[[nodiscard]] std::optional<std::uint32_t> wide_store_x86(std::span<const std::uint8_t> code);
+[[nodiscard]] std::optional<std::uint32_t> wide_store_arm64(std::span<const std::uint8_t> code);
+[[nodiscard]] std::optional<std::uint32_t> wide_store(std::span<const std::uint8_t> code);
+
+}  // namespace strait::soft::host
