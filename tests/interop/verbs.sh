@@ -3,6 +3,7 @@
 # Other people's verbs programs, as the distribution ships them, on the software ConnectX.
 #   verbs.sh STRAIT FOLDER alone PROGRAM ARGUMENT...    it ends with 0
 #   verbs.sh STRAIT FOLDER pair PROGRAM ARGUMENT...     a server, and a client that is given the server's address too
+#   verbs.sh STRAIT FOLDER crossed PROGRAM ARGUMENT...  a pair, the server on the first NIC and the client on the second
 #   verbs.sh STRAIT FOLDER ucx PROGRAM ARGUMENT...      the same for ucx_perftest, which listens on another port
 #   verbs.sh STRAIT FOLDER script FILE ARGUMENT...      a script of this folder, within the same network
 # STRAIT_RUN_ARGUMENTS: what `strait run` is told besides. STRAIT_RUN_SAYS: what it has to say at the end, of either side.
@@ -77,14 +78,16 @@ case $kind in
     "$strait" run "${run[@]}" -- "$@" >"$folder/alone.out" 2>&1 || fail "$* ended with $?"
     cat "$folder/alone.out"
     ;;
-  pair | ucx)
+  pair | crossed | ucx)
     port=18515
-    [[ $kind == pair ]] || port=13337
-    "${on_server[@]}" "$strait" run "${run[@]}" -- "$@" >"$folder/server.out" 2>&1 &
+    [[ $kind != ucx ]] || port=13337
+    server_says=() client_says=()
+    [[ $kind != crossed ]] || server_says=(-d strait0) client_says=(-d strait1)
+    "${on_server[@]}" "$strait" run "${run[@]}" -- "$@" "${server_says[@]}" >"$folder/server.out" 2>&1 &
     server=$!
     listening "$port" "$server"
     status=0
-    "${on_client[@]}" "$strait" run "${run[@]}" -- "$@" 10.77.0.1 >"$folder/client.out" 2>&1 || status=$?
+    "${on_client[@]}" "$strait" run "${run[@]}" -- "$@" "${client_says[@]}" 10.77.0.1 >"$folder/client.out" 2>&1 || status=$?
     if ((status != 0)); then
       # Whoever is through first leaves, and takes the repetition of a lost last acknowledgement along.
       [[ ${run[*]} != *drop=* ]] || ! wait "$server" || exit 75
@@ -97,7 +100,7 @@ case $kind in
     # shellcheck source=/dev/null
     . "$(dirname "$0")/$1" "${@:2}"
     ;;
-  *) fail "\"$kind\" is none of alone, pair, ucx, script" ;;
+  *) fail "\"$kind\" is none of alone, pair, crossed, ucx, script" ;;
 esac
 # What it says may be broken into lines anywhere.
 [[ -z ${STRAIT_RUN_SAYS-} ]] || cat "$folder"/*.out | tr -s '\n ' ' ' | grep "strait run: .*$STRAIT_RUN_SAYS" >/dev/null ||

@@ -17,8 +17,9 @@ constexpr std::uint8_t kHopLimit = 64;
 constexpr std::uint8_t kLifetime = 17;  // half of the local ACK timeout
 constexpr std::uint8_t kRate = 3;       // IB_RATE_10_GBPS... of a path that knows none
 
-std::uint64_t guid_of(const Device& device) {
-  return wire::be64{device.node_guid()}.raw();
+std::uint64_t guid_of(const Device& device, const Ident& ident) {
+  const std::uint64_t own = device.gids()[ident.sgid_index].node_guid;
+  return wire::be64{own != 0 ? own : device.node_guid()}.raw();
 }
 
 // IB_QPS_* and IB_QP_*
@@ -73,7 +74,7 @@ long Service::query_address(const Ident& ident, std::uint64_t to, std::size_t ro
   if (room < offsetof(rdma_ucm_query_addr_resp, ibdev_index)) return -ENOSPC;
   resp.ibdev_index = kNoIndex;
   if (ident.has_device) {
-    resp.node_guid = guid_of(*settings_.device);
+    resp.node_guid = guid_of(*settings_.device, ident);
     resp.port_num = 1;
     resp.pkey = wire::be16{kPkey}.raw();
   }
@@ -144,7 +145,7 @@ long Service::query_route(const Call& call) {
   put(ident->destination, resp.dst_addr);
   if (ident->has_device) {
     const GidInfo& gid = settings_.device->gids()[ident->sgid_index];
-    resp.node_guid = guid_of(*settings_.device);
+    resp.node_guid = guid_of(*settings_.device, *ident);
     resp.port_num = 1;
     auto& path = resp.ib_route[0];
     std::copy(ident->destination.address.gid.begin(), ident->destination.address.gid.end(), path.dgid);

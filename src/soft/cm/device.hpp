@@ -15,7 +15,8 @@ namespace strait::soft::cm {
 
 struct GidInfo {
   IpAddress address;
-  std::uint8_t mtu_code = 5;  // the largest path MTU of its interface
+  std::uint8_t mtu_code = 5;    // the largest path MTU of its interface
+  std::uint64_t node_guid = 0;  // of the NIC that serves it, where there are several; 0: Device::node_guid()
 };
 
 class Device {

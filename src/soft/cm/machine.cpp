@@ -193,7 +193,7 @@ Result<Id> Machine::connect(const ConnectRequest& request) {
 
   req.local_comm_id = c.id;
   req.service_id = c.service_id;
-  req.ca_guid = config_.node_guid;
+  req.ca_guid = config_.guid_at ? config_.guid_at(c.local) : config_.node_guid;
   req.qkey = request.queue.qkey;
   req.qpn = c.local_qpn;
   req.responder_resources = c.responder_resources;
@@ -244,7 +244,7 @@ Status Machine::accept(Id id, const QueueParameters& queue) {
   rep.flow_control = queue.flow_control;
   rep.rnr_retry_count = queue.rnr_retry_count & 7;
   rep.srq = queue.srq;
-  rep.ca_guid = config_.node_guid;
+  rep.ca_guid = config_.guid_at ? config_.guid_at(c->local) : config_.node_guid;
   c->state = State::rep_sent;
   send_until_answered(*c, rep);
   return {};

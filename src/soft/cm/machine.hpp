@@ -149,6 +149,8 @@ struct Asked {
 
 struct MachineConfig {
   std::uint64_t node_guid = 0;
+  // Of the NIC that has a local address; empty: node_guid is.
+  std::function<std::uint64_t(const IpAddress& local)> guid_at;
   std::uint8_t range = 1;             // top byte of all ids: how messages find one of several processes
   std::uint32_t seed = 0;             // of sequence numbers and the first id
   std::int64_t first_wait_ns = 0;     // before a message is repeated; doubles up to the longest. 0: 100 ms

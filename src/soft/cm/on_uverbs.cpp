@@ -3,6 +3,7 @@
 
 #include "soft/cm/engine_device.hpp"
 #include "soft/cm/family.hpp"
+#include "soft/cm/several.hpp"
 #include "soft/uverbs/device.hpp"
 #include "soft/uverbs/tree.hpp"
 #include "soft/uverbs/user_memory.hpp"
@@ -23,22 +24,32 @@ class ProgramMemory final : public Memory {
   uverbs::OwnMemory memory_;
 };
 
-// All devices have all addresses of the host: the first serves.
-Result<std::shared_ptr<Device>> device_of(uverbs::Devices& devices) {
-  STRAIT_TRY(auto nic, devices.at(0));
+std::shared_ptr<Device> device_of(std::shared_ptr<uverbs::Device> nic) {
   EngineDeviceSettings settings;
   settings.node_guid = uverbs::node_guid(nic->index());
   for (const uverbs::GidEntry& gid : nic->gids())
     settings.gids.push_back({gid.address, uverbs::mtu_code(gid.mtu_bytes)});
-  settings.engine = [nic] { return nic->engine(); };
-  return std::shared_ptr<Device>(std::make_shared<EngineDevice>(std::move(settings)));
+  settings.engine = [nic = std::move(nic)] { return nic->engine(); };
+  return std::make_shared<EngineDevice>(std::move(settings));
+}
+
+Result<std::shared_ptr<Device>> all_of(uverbs::Devices& devices) {
+  STRAIT_TRY(auto first, devices.at(0));
+  std::vector<std::shared_ptr<Device>> nics = {device_of(std::move(first))};
+  for (unsigned index = 1; index < uverbs::kMostDevices; ++index) {
+    auto more = devices.at(index);
+    if (!more) break;  // there are no more
+    nics.push_back(device_of(std::move(*more)));
+  }
+  if (nics.size() == 1) return nics.front();
+  return std::shared_ptr<Device>(std::make_shared<SeveralDevices>(std::move(nics)));
 }
 
 }  // namespace
 
 std::unique_ptr<host::Family> make_family_on(std::shared_ptr<uverbs::Devices> devices) {
   FamilySettings settings;
-  settings.device = [devices] { return device_of(*devices); };
+  settings.device = [devices] { return all_of(*devices); };
   settings.memory = std::make_shared<ProgramMemory>();
   return make_family(std::move(settings));
 }

@@ -79,6 +79,11 @@ Status Service::start() {
   }
   MachineConfig config = settings_.machine;
   config.node_guid = settings_.device->node_guid();
+  config.guid_at = [this](const IpAddress& local) {
+    const auto& gids = settings_.device->gids();
+    const auto at = std::find_if(gids.begin(), gids.end(), [&](const GidInfo& gid) { return gid.address == local; });
+    return at != gids.end() && at->node_guid != 0 ? at->node_guid : settings_.device->node_guid();
+  };
   config.range = neighbours_->range();
   config.seed = seed;
   MadPort& port = *this;
