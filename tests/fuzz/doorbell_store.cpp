@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: the decoder of stores to a counter's doorbell. Whatever instruction it is shown, it takes only bytes
+// Fuzz target: the decoder of stores to a doorbell. Whatever instruction it is shown, it takes only bytes
 // that are there, says of a store what fits a word, and says the same again of the same bytes.
 //
 // Input: how many bytes are code (1 byte), the code, and what fills the registers.
@@ -9,12 +9,12 @@
 #include <span>
 
 #include "require.hpp"
-#include "soft/cassini_host/store.hpp"
+#include "soft/host/store.hpp"
 
 namespace {
 
-namespace cassini = strait::soft::cassini;
-using cassini::Store;
+namespace host = strait::soft::host;
+using host::Store;
 using strait::fuzz::require;
 using strait::sys::ProcessorState;
 using Decoder = std::optional<Store> (*)(std::span<const std::uint8_t>, const ProcessorState&);
@@ -69,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fill(state.at, 0x400000);
   for (std::size_t i = 0; i < 32; ++i) fill(state.registers[i], 0x7f0000001000 + 0x0101010101010101 * i);
   for (std::size_t i = 0; i < 32; ++i) fill(state.vectors[i], 0xfedcba9876543210 ^ i);
-  check(cassini::decode_store_x86, code, bytes, state, false);
-  check(cassini::decode_store_arm64, code, bytes, state, true);
+  check(host::decode_store_x86, code, bytes, state, false);
+  check(host::decode_store_arm64, code, bytes, state, true);
   return 0;
 }
