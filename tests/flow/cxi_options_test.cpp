@@ -13,7 +13,7 @@ namespace strait {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr std::size_t kBytes = 4096;
+constexpr std::size_t kRegionBytes = 4096;
 
 Result<Node> open_on_cassini(std::map<std::string, std::string> more) {
   more.emplace("nics", "cxi:local0");
@@ -30,12 +30,12 @@ struct PlannedPair {
         plain(open_on_cassini({}).value()),
         to_plain(planned.connect(plain.address(), {.deadline = 20s}).value()),
         to_planned(plain.accept(20s).value()),
-        mine(planned.allocate(kBytes).value()),
-        theirs(plain.allocate(kBytes).value()),
+        mine(planned.allocate(kRegionBytes).value()),
+        theirs(plain.allocate(kRegionBytes).value()),
         at_planned(planned.share(mine, access::all).value()),
         at_plain(plain.share(theirs, access::all).value()) {
-    std::memset(mine.data(), 1, kBytes);
-    std::memset(theirs.data(), 2, kBytes);
+    std::memset(mine.data(), 1, kRegionBytes);
+    std::memset(theirs.data(), 2, kRegionBytes);
   }
   Node planned, plain;
   Peer to_plain, to_planned;
