@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "cxi_rig.hpp"
 #include "golden_cxi_ring.hpp"
@@ -15,7 +16,7 @@ using strait::device::head_of;
 using strait::device::Sharing;
 namespace cx = strait::wire::cxi;
 
-const golden_cxi::RingImage& image(const std::string& name) {
+const golden_cxi::RingImage& image(std::string_view name) {
   for (const golden_cxi::RingImage& ring : golden_cxi::rings())
     if (ring.name == name) return ring;
   ADD_FAILURE() << "no recording is called " << name;
