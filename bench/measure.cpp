@@ -78,6 +78,7 @@ const char* transfer_program(PeerKind peer) {
   switch (peer) {
     case PeerKind::fabric: return "fabric_transfer";
     case PeerKind::ucx: return "ucx_transfer";
+    case PeerKind::uct: return "uct_transfer";
     case PeerKind::udp: return "udp_transfer";
     case PeerKind::vm_copy: return "vm_copy";
     default: return nullptr;
@@ -93,8 +94,8 @@ std::string why_no_peer(const Setup& setup, const PairRow& row) {
   if (row.peer == PeerKind::udp || row.peer == PeerKind::vm_copy || no_program(row.peer)) return "";
   if (row.peer == PeerKind::ucx_perftest) return why_no_ucx(setup, row);
   if (access((setup.programs + "/" + transfer_program(row.peer)).c_str(), X_OK) == 0) return "";
-  return row.peer == PeerKind::ucx ? "UCX was not there when this was built (libucx-dev)"
-                                   : "libfabric was not there when this was built (libfabric-dev)";
+  return row.peer == PeerKind::fabric ? "libfabric was not there when this was built (libfabric-dev)"
+                                      : "UCX was not there when this was built (libucx-dev)";
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace bench {
 enum class PeerKind {
   fabric,        // fabric_transfer
   ucx,           // ucx_transfer: UCX's library with our loops and places
+  uct,           // uct_transfer: its transport layer, one copy by system call (cma), likewise
   ucx_perftest,  // always the same bytes; peer_options: its own words, and tls=NAMES, alloc=METHODS
   vm_copy,       // vm_copy: process_vm_readv, one copy by system call, nothing on top
   udp,           // udp_transfer: sockets on loopback, nothing on top

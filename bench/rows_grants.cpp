@@ -177,19 +177,24 @@ void add_large(std::vector<PairRow>& rows, const Amount& amount) {
                   {},
                   false});
   if (amount.noted_copy == 0) return;
-  // The library does not use cma for puts, so that here it is always ucx_perftest.
-  const auto copy = [&](const What& what, std::vector<std::string> options) {
-    options.emplace_back("memory=malloc");
-    rows.push_back(
-        beside_ucx(what, "strait_transfer", "ucx_perftest, cma", workload, by_grant("copy", std::move(options)),
-                   {"alloc=heap", "-t", "put_bw", "-d", "memory", "-x", "cma", "-D", "zcopy", "-O", amount.window}));
-  };
-  copy({kept("copy_put_" + id), kept("copy: put " + text + ", malloc'ed"), "GB/s", 1.0, amount.noted_copy,
-        amount.predicted_copy},
-       {});
-  copy({kept("copy_put_" + id + "_place"), kept("copy: put " + text + ", same bytes"), "GB/s", 0, amount.noted_copy,
-        amount.predicted_copy, true},
-       kSameBytes);
+  rows.push_back({kept("copy_put_" + id),
+                  kept("copy: put " + text + ", malloc'ed"),
+                  "GB/s",
+                  false,
+                  1.0,
+                  PeerKind::uct,
+                  "UCX cma",
+                  amount.noted_copy,
+                  amount.predicted_copy,
+                  workload,
+                  by_grant("copy", {"memory=malloc"}),
+                  {},
+                  false});
+  rows.push_back(beside_ucx(
+      {kept("copy_put_" + id + "_place"), kept("copy: put " + text + ", same bytes"), "GB/s", 0, amount.noted_copy,
+       amount.predicted_copy, true},
+      "strait_transfer", "ucx_perftest, cma", workload, by_grant("copy", {"memory=malloc", "--one-place", "1"}),
+      {"alloc=heap", "-t", "put_bw", "-d", "memory", "-x", "cma", "-D", "zcopy", "-O", amount.window}));
   rows.push_back({kept("copy_put_" + id + "_limit"),
                   kept("copy: put " + text + ", bare call"),
                   "GB/s",
