@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# check_headers: compiles every header alone, with no more include paths than the module it belongs to has.
+# check_headers: compiles headers alone, with no more include paths than the module they belong to have. A header that its
+# own source file begins with is compiled alone there: two thirds of them, which would be compiled again for nothing.
 
 # strait_check_header(module header suffix): one more source for that module's check; `header` as an include line has it.
 function(strait_check_header module header suffix)
@@ -31,6 +32,13 @@ function(strait_check_headers)
     list(FILTER headers EXCLUDE REGEX "^rail/verbs/")
   endif()
   foreach(header ${headers})
+    string(REGEX REPLACE "\\.hpp$" ".cpp" source ${PROJECT_SOURCE_DIR}/src/${header})
+    if(EXISTS ${source})
+      file(STRINGS ${source} first REGEX "^#include" LIMIT_COUNT 1)
+      if(first STREQUAL "#include \"${header}\"")
+        continue()
+      endif()
+    endif()
     set(owner "")
     foreach(module ${modules})
       string(FIND "${header}" "${module}/" at)

@@ -32,7 +32,7 @@ endif()
 # strait_unity(target): with STRAIT_UNITY its files are compiled several at a time, in half the time. Names in anonymous
 # namespaces are therefore unique within a folder.
 function(strait_unity target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${STRAIT_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${STRAIT_UNITY} UNITY_BUILD_BATCH_SIZE 24)
 endfunction()
 
 function(strait_link_header module path source)

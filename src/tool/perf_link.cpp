@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kBox = 16u << 10;  // inbox, then outbox
 constexpr std::uint32_t kMessageSignal = 0;
-constexpr std::int64_t kSliceNs = 200'000'000;  // how often a wait looks for Ctrl-C
+constexpr std::int64_t kInterruptTempoNs = 200'000'000;  // how often a wait looks for Ctrl-C
 
 }  // namespace
 
@@ -42,7 +42,7 @@ Result<Json> Link::receive(Duration timeout) {
   const auto deadline = sys::Deadline::after_ns(timeout.count());
   auto signal = region_.signal(kMessageSignal);
   for (;;) {
-    auto seen = signal.wait_until_at_least(received_ + 1, Duration(std::min(kSliceNs, deadline.left_ns())));
+    auto seen = signal.wait_until_at_least(received_ + 1, Duration(std::min(kInterruptTempoNs, deadline.left_ns())));
     if (seen) break;
     if (seen.error().code != Code::timeout) return seen.error();
     if (sys::interrupted()) return fail(Code::gone, "interrupted");

@@ -93,7 +93,7 @@ std::string reach_page(const Json& reach) {
 
 std::string requirements_page(const Json& reach) {
   constexpr std::size_t kState = 9;
-  constexpr std::size_t kText = 2 + kNameWidth + kState;
+  constexpr std::size_t kTextColumn = 2 + kNameWidth + kState;
   std::string out;
   std::string name;
   const auto line = [&](const std::string& state, const std::string& text) {
@@ -101,7 +101,8 @@ std::string requirements_page(const Json& reach) {
       out += fmt::format("  {}\n", name);
       name.clear();
     }
-    out += fmt::format("  {:<{}}{:<{}}{}", name, kNameWidth, state, kState, wrap(text, kText, kText).substr(kText));
+    out += fmt::format("  {:<{}}{:<{}}{}", name, kNameWidth, state, kState,
+                       wrap(text, kTextColumn, kTextColumn).substr(kTextColumn));
     name.clear();
   };
   for (const Json& each : reach.value("requirements", Json::array())) {

@@ -229,7 +229,6 @@ class QueuePair {
   std::deque<Receive> posted_;
   std::vector<Receive> consumed_;  // by a message, while they were being unlinked
   std::uint64_t receive_next_ = 0, receive_done_ = 0;
-  bool unlinking_ = false;
 
   sys::Mapping scratch_;  // operands of atomics, and what lookups read
   Memory scratch_memory_;

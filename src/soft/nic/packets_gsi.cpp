@@ -12,7 +12,7 @@ namespace r = wire::roce;
 
 namespace {
 constexpr std::uint16_t kSourcePort = 0xc001;
-constexpr std::size_t kMostBytes = 256;  // of a MAD
+constexpr std::size_t kMadBytes = 256;  // of a MAD
 }  // namespace
 
 void Engine::set_gsi_sink(GsiSink* sink) {
@@ -58,8 +58,8 @@ Status Packets::send_gsi(std::uint8_t from, const roce::IpAddress& to, std::uint
                          std::span<const std::byte> payload) {
   if (from >= ports_.size())
     return fail(Code::invalid, "source GID {}: this NIC has {} addresses", int{from}, ports_.size());
-  if (payload.size() > kMostBytes)
-    return fail(Code::invalid, "a management datagram of {} bytes: it has at most {}", payload.size(), kMostBytes);
+  if (payload.size() > kMadBytes)
+    return fail(Code::invalid, "a management datagram of {} bytes: it has at most {}", payload.size(), kMadBytes);
   if (to.is_v4() != port(from).address().is_v4())
     return fail(Code::invalid, "{} cannot be reached from {}", to.text(), port(from).address().text());
   std::byte* const out = open_packet(from, to, kSourcePort, payload.size());

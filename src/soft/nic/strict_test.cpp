@@ -10,7 +10,6 @@
 namespace strait::soft::nic::testing {
 namespace {
 
-constexpr std::size_t kBytes = kStrictBytes;
 using Buffer = StrictBuffer;
 
 INSTANTIATE_TEST_SUITE_P(Over, StrictNic, ::testing::Values(Over::one_copy, Over::through_the_ring, Over::packets),
@@ -38,9 +37,9 @@ TEST_P(StrictNic, SourceChanged) {
 
 TEST_P(StrictNic, SourceOfASendChanged) {
   Buffer into;
-  pair->qb->post_receive({{address_of(into.at), kBytes, pair->reg_b(into.at, kBytes)}});
-  pair->qa->post({.opcode = m::Opcode::send, .data = {{address_of(source.at), kBytes, lkey}}});
-  source.at[kBytes - 1] ^= std::byte{1};
+  pair->qb->post_receive({{address_of(into.at), kStrictBytes, pair->reg_b(into.at, kStrictBytes)}});
+  pair->qa->post({.opcode = m::Opcode::send, .data = {{address_of(source.at), kStrictBytes, lkey}}});
+  source.at[kStrictBytes - 1] ^= std::byte{1};
   expect_done(*pair->qa);
   expect_findings({{Rule::source_changed, 1}});
 }
@@ -71,9 +70,9 @@ TEST_P(StrictNic, TargetReadEarly) {
 }
 
 TEST_P(StrictNic, LastBytePolled) {
-  const auto* last = reinterpret_cast<unsigned char*>(target.at + kBytes - 1);
+  const auto* last = reinterpret_cast<unsigned char*>(target.at + kStrictBytes - 1);
   pair->qa->post(write());
-  const auto expected = std::to_integer<unsigned char>(source.at[kBytes - 1]);
+  const auto expected = std::to_integer<unsigned char>(source.at[kStrictBytes - 1]);
   const auto deadline = sys::Deadline::after_ns(20'000'000'000);
   while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != expected && !deadline.passed()) pair->drive(1);
   expect_done(*pair->qa);
@@ -101,12 +100,12 @@ TEST_P(StrictNic, LastByteOfASmallWriteComesFirst) {
 TEST_P(StrictNic, SendQueueOverrun) {
   make(4);
   std::uint64_t last = 0;
-  for (int i = 0; i < 4; ++i) last = pair->qa->post(write(kBytes / 4));
+  for (int i = 0; i < 4; ++i) last = pair->qa->post(write(kStrictBytes / 4));
   EXPECT_EQ(last, 3u);
   for (int i = 0; i < 4; ++i) expect_done(*pair->qa);
   expect_findings({});
   for (int i = 0; i < 5; ++i) {  // the fifth goes into the block of the first
-    pair->qa->write(write(kBytes / 4));
+    pair->qa->write(write(kStrictBytes / 4));
     pair->qa->publish();
     pair->a->drive(pair->qa->qpn);
   }
@@ -144,8 +143,8 @@ TEST_P(StrictNic, UsedAfterDeregistration) {
 
 TEST_P(StrictNic, ReceiveIntoDeregisteredMemory) {
   Buffer into;
-  const std::uint32_t key = pair->reg_b(into.at, kBytes);
-  pair->qb->post_receive({{address_of(into.at), kBytes, key}});
+  const std::uint32_t key = pair->reg_b(into.at, kStrictBytes);
+  pair->qb->post_receive({{address_of(into.at), kStrictBytes, key}});
   ASSERT_TRUE(pair->b->deregister_memory(key));
   pair->qa->post({.opcode = m::Opcode::send, .data = {{address_of(source.at), 1000, lkey}}});
   ASSERT_TRUE(pair->wait(*pair->qa));
@@ -171,14 +170,14 @@ TEST_P(StrictNic, OtherKeyFaultsAreNoFindings) {
 
 TEST_P(StrictNic, UnflushedReadOfWhatIsBeingWritten) {
   Buffer back;
-  const std::uint32_t key = pair->reg_a(back.at, kBytes);
+  const std::uint32_t key = pair->reg_a(back.at, kStrictBytes);
   pair->qa->post(write());
   expect_done(*pair->qa);
-  pair->qa->post(read(back.at, kBytes, key));  // after waiting
+  pair->qa->post(read(back.at, kStrictBytes, key));  // after waiting
   expect_done(*pair->qa);
   EXPECT_TRUE(back.holds(1));
   expect_findings({});
-  const std::uint64_t first = pair->qa->write(write(kBytes, 0));
+  const std::uint64_t first = pair->qa->write(write(kStrictBytes, 0));
   const std::uint64_t second = pair->qa->write(read(back.at, 64, key));
   pair->qa->publish();
   pair->a->drive(pair->qa->qpn);
@@ -190,9 +189,9 @@ TEST_P(StrictNic, UnflushedReadOfWhatIsBeingWritten) {
 
 TEST_P(StrictNic, UnflushedReadOfWhatIsBeingFetched) {
   const auto fetch_and_forward = [&](std::uint8_t flags) {
-    pair->qa->write(read(source.at, kBytes / 2, lkey, 0));
-    Wqe forward = write(kBytes / 2, flags);
-    forward.raddr += kBytes / 2;
+    pair->qa->write(read(source.at, kStrictBytes / 2, lkey, 0));
+    Wqe forward = write(kStrictBytes / 2, flags);
+    forward.raddr += kStrictBytes / 2;
     pair->qa->write(forward);
     pair->qa->publish();
     pair->a->drive(pair->qa->qpn);
@@ -206,16 +205,16 @@ TEST_P(StrictNic, UnflushedReadOfWhatIsBeingFetched) {
 
 TEST_P(StrictNic, ReceiveTooLate) {
   Buffer into;
-  const std::uint32_t key = pair->reg_b(into.at, kBytes);
-  const Wqe send{.opcode = m::Opcode::send, .data = {{address_of(source.at), kBytes, lkey}}};
-  pair->qb->post_receive({{address_of(into.at), kBytes, key}});
+  const std::uint32_t key = pair->reg_b(into.at, kStrictBytes);
+  const Wqe send{.opcode = m::Opcode::send, .data = {{address_of(source.at), kStrictBytes, lkey}}};
+  pair->qb->post_receive({{address_of(into.at), kStrictBytes, key}});
   pair->qa->post(send);
   expect_done(*pair->qa);
   expect_done(*pair->qb);
   expect_findings({});
   pair->qa->post(send);
   for (int i = 0; i < 100'000 && pair->b->findings(Rule::receive_too_late) == 0; ++i) pair->drive(1);
-  pair->qb->post_receive({{address_of(into.at), kBytes, key}});
+  pair->qb->post_receive({{address_of(into.at), kStrictBytes, key}});
   expect_done(*pair->qa);
   expect_done(*pair->qb);
   expect_line(Rule::receive_too_late, pair->qb->qpn, "\"wqe\":1,");
@@ -226,9 +225,9 @@ TEST_P(StrictNic, ReceiveTooLate) {
 TEST_P(StrictNic, AnRnrStormIsNoFinding) {
   make(64, "rnr=50%,seed=3");
   Buffer into;
-  const std::uint32_t key = pair->reg_b(into.at, kBytes);
+  const std::uint32_t key = pair->reg_b(into.at, kStrictBytes);
   for (int i = 0; i < 20; ++i) {
-    pair->qb->post_receive({{address_of(into.at), kBytes, key}});
+    pair->qb->post_receive({{address_of(into.at), kStrictBytes, key}});
     pair->qa->post({.opcode = m::Opcode::send, .data = {{address_of(source.at), 3000, lkey}}});
     expect_done(*pair->qa);
     expect_done(*pair->qb);
@@ -285,14 +284,14 @@ TEST_P(StrictNic, PayloadsLandLateAndWhole) {
 TEST_P(StrictNic, EveryLengthAndOffsetLandsWhole) {
   for (const std::uint32_t n : {1u, 7u, 8u, 63u, 64u, 65u, 127u, 1000u, 4096u, 4097u, 9000u, 20'000u}) {
     for (const std::uint32_t at : {0u, 1u, 8u, 63u, 4000u}) {
-      std::fill_n(target.at, kBytes, std::byte{0});
+      std::fill_n(target.at, kStrictBytes, std::byte{0});
       Wqe wqe = write(n);
       wqe.raddr += at;
       pair->qa->post(wqe);
       expect_done(*pair->qa);
       ASSERT_TRUE(std::equal(source.at, source.at + n, target.at + at)) << n << " at " << at;
-      ASSERT_EQ(std::count(target.at + at + n, target.at + kBytes, std::byte{0}),
-                static_cast<std::ptrdiff_t>(kBytes - at - n));
+      ASSERT_EQ(std::count(target.at + at + n, target.at + kStrictBytes, std::byte{0}),
+                static_cast<std::ptrdiff_t>(kStrictBytes - at - n));
       ASSERT_EQ(std::count(target.at, target.at + at, std::byte{0}), static_cast<std::ptrdiff_t>(at));
     }
   }
@@ -304,9 +303,9 @@ TEST_P(StrictNic, SoItIsUnderLoss) {
   for (unsigned round = 2; round < 60; ++round) {
     source.fill(round);
     for (std::uint32_t part = 0; part < 4; ++part) {
-      Wqe wqe = write(kBytes / 4, part == 3 ? m::kCompletionAlways : std::uint8_t{0});
-      wqe.raddr += part * (kBytes / 4);
-      wqe.data[0].addr += part * (kBytes / 4);
+      Wqe wqe = write(kStrictBytes / 4, part == 3 ? m::kCompletionAlways : std::uint8_t{0});
+      wqe.raddr += part * (kStrictBytes / 4);
+      wqe.data[0].addr += part * (kStrictBytes / 4);
       pair->qa->write(wqe);
     }
     pair->qa->publish();
@@ -322,10 +321,10 @@ TEST_P(StrictNic, APeerMayReadWhatIsOnItsWay) {
   TestQueue reader(*pair->a, pair->pd_a), answerer(*pair->b, pair->pd_b);
   connect_too(reader, answerer);
   Buffer back;
-  const std::uint32_t key = pair->reg_a(back.at, kBytes);
+  const std::uint32_t key = pair->reg_a(back.at, kStrictBytes);
   pair->qa->post(write());
   drive_until_guarded();
-  reader.post(read(back.at, kBytes, key));
+  reader.post(read(back.at, kStrictBytes, key));
   expect_done(reader);
   expect_done(*pair->qa);
   EXPECT_TRUE(target.holds(1));
@@ -339,7 +338,7 @@ TEST_P(StrictNic, MemoryIsReadableAfterTheQueuePairFailed) {
   drive_until_guarded();
   ASSERT_TRUE(pair->b->fail_qp(pair->qb->qpn));
   EXPECT_TRUE(readable(target.at));
-  EXPECT_TRUE(readable(target.at + kBytes - 1));
+  EXPECT_TRUE(readable(target.at + kStrictBytes - 1));
   ASSERT_TRUE(pair->a->fail_qp(pair->qa->qpn));
   expect_findings({});
 }
@@ -352,7 +351,7 @@ TEST_P(StrictNic, MemoryIsReadableAfterItWasDeregistered) {
   const auto event = pair->wait(*pair->qa);
   ASSERT_TRUE(event);
   EXPECT_EQ(event->syndrome, m::Syndrome::remote_access);  // it had not landed
-  EXPECT_EQ(std::count(target.at, target.at + kBytes, std::byte{0}), static_cast<std::ptrdiff_t>(kBytes));
+  EXPECT_EQ(std::count(target.at, target.at + kStrictBytes, std::byte{0}), static_cast<std::ptrdiff_t>(kStrictBytes));
   expect_findings({});
 }
 
