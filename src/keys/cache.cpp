@@ -45,6 +45,7 @@ Cache::Cache(Register register_memory, Deregister deregister_memory, CacheLimits
   state_->register_memory = std::move(register_memory);
   state_->deregister_memory = std::move(deregister_memory);
   state_->limits = limits;
+  sys::prepare_thread_fences();
 }
 
 Cache::~Cache() {
@@ -61,23 +62,32 @@ Cache::~Cache() {
 
 Result<Lease> Cache::acquire(const Allocation& allocation, std::uint32_t access) {
   State& s = *state_;
+  const detail::LastUse& last = detail::last_use;
+  if (s.mark.in_child() || last.cache != s.number.load(kRelaxed) || last.entry->base.load(kRelaxed) != allocation.base)
+      [[unlikely]]
+    return acquire_another(allocation, access);
+  Entry* const e = last.entry;
+  const State::Counts mine{last.leases, last.tick, last.hits};
+  const std::uint32_t thread = detail::thread_number;
+  if (!s.take(*e, thread, mine, allocation, access, *this)) [[unlikely]]
+    return acquire_another(allocation, access);
+  return Lease(this, e, mine.leases, thread);
+}
+
+// Not what this thread used last.
+Result<Lease> Cache::acquire_another(const Allocation& allocation, std::uint32_t access) {
+  State& s = *state_;
   const std::uint64_t publications = s.publications.load(std::memory_order_acquire);
-  Entry* e = nullptr;
-  if (!s.mark.in_child()) [[likely]] {
-    detail::LastUse& last = detail::last_use;
-    if (last.cache == s.number && State::matches(*last.entry, allocation, access)) {
-      e = last.entry;
-    } else {
-      e = s.find(allocation, access);
+  Entry* const e = s.mark.in_child() ? nullptr : s.find(allocation, access);
+  if (e != nullptr) [[likely]] {
+    const std::uint64_t number = s.number.load(std::memory_order_acquire);  // before `solo` is looked at
+    const std::uint32_t thread = thread_number();
+    const State::Counts mine = s.counts_of(*e, thread);
+    if (mine.leases != nullptr && s.take(*e, thread, mine, allocation, access, *this)) [[likely]] {
+      if (thread != kCrowd) detail::last_use = {number, e, mine.leases, mine.tick, mine.hits};
+      return Lease(this, e, mine.leases, thread);
     }
-    if (e != nullptr) [[likely]] {
-      if (std::atomic<std::uint32_t>* const count = s.take(*e, allocation, access, *this); count != nullptr)
-          [[likely]] {
-        last = {s.number, e};
-        return Lease(this, e, count);
-      }
-      last.cache = 0;  // whatever it was, it is not to be asked first the next time
-    }
+    detail::last_use.cache = 0;  // whatever it was, it is not to be asked first the next time
   }
   return acquire_slowly(allocation, access, publications, e != nullptr);
 }
@@ -187,7 +197,24 @@ bool Cache::knows(const Allocation& allocation, std::uint32_t access) const {
   const State& s = *state_;
   if (s.mark.in_child()) return false;
   const Entry* const e = s.find(allocation, access);
-  return e != nullptr && e->state.load(std::memory_order_acquire) == EntryState::live;
+  if (e == nullptr || e->state.load(std::memory_order_acquire) != EntryState::live) [[unlikely]]
+    return false;
+  // Keeps the compiler from answering with the comparison itself: a branch is predicted, a value has to wait for the
+  // bucket's and the entry's cache lines.
+  bool yes = true;
+  asm("" : "+r"(yes));
+  return yes;
+}
+
+// A lease ends on another thread than took it, or its thread is one of the crowd.
+void Cache::count_elsewhere(Entry& entry, std::atomic<std::uint32_t>& count, std::uint32_t owner) {
+  if (owner == kCrowd) {
+    count.fetch_sub(1, std::memory_order_seq_cst);
+  } else if (&count == &entry.uses) {
+    entry.away.fetch_sub(1, std::memory_order_seq_cst);
+  } else {
+    state_->shards[owner].load(std::memory_order_acquire)->away_of(entry).fetch_sub(1, std::memory_order_seq_cst);
+  }
 }
 
 // A lease of something that cannot be found has ended.
@@ -240,7 +267,7 @@ void Cache::reap() {
       const std::lock_guard lock(s.mutex);
       while (count < kBatch && s.condemned != State::kEndOfList) {
         Entry& e = s.slab.entry(s.condemned);
-        s.condemned = std::exchange(e.next, State::kEndOfList);
+        s.condemned = s.slab.cold(e).next;
         --s.stats.dead_entries;
         s.stats.dead_bytes -= e.length_bytes.load(kRelaxed);
         ++s.stats.deregistered;
@@ -258,8 +285,9 @@ void Cache::trim() {
   {
     const std::lock_guard lock(s.mutex);
     for (std::uint32_t i = 0; i < s.slab.capacity(); ++i) {
-      if (s.retire_locked(s.slab.entry(i))) ++s.stats.evicted;
+      if (Entry& e = s.slab.entry(i); s.idle_locked(e)) s.hide_locked(e);
     }
+    s.stats.evicted += s.retire_hidden_locked();
   }
   reap();
 }
@@ -287,7 +315,9 @@ std::size_t Cache::lines_read(const Allocation& allocation, std::uint32_t access
   const State& s = *state_;
   const std::lock_guard lock(s.mutex);
   std::size_t lines = 0;
-  (void)s.find(allocation, access, &lines);
+  (void)s.index.find_thoroughly(
+      Index::hash_of(allocation.base, allocation.length_bytes, access),
+      [&](const Entry& e) { return State::matches(e, allocation, access); }, &lines);
   return lines + (s.solo.load(kRelaxed) == State::kMany ? 1 : 0);  // many threads: each counts in a line of its own
 }
 

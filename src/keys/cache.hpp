@@ -20,6 +20,7 @@
 
 #include "base/error.hpp"
 #include "keys/entry.hpp"
+#include "keys/shard.hpp"
 
 namespace strait::keys {
 
@@ -83,13 +84,17 @@ class Lease {
  public:
   Lease() = default;
   Lease(Lease&& other) noexcept
-      : cache_(std::exchange(other.cache_, nullptr)), entry_(other.entry_), count_(other.count_) {}
+      : cache_(std::exchange(other.cache_, nullptr)),
+        entry_(other.entry_),
+        count_(other.count_),
+        owner_(other.owner_) {}
   Lease& operator=(Lease&& other) noexcept {
     if (this != &other) {
       reset();
       cache_ = std::exchange(other.cache_, nullptr);
       entry_ = other.entry_;
       count_ = other.count_;
+      owner_ = other.owner_;
     }
     return *this;
   }
@@ -105,10 +110,12 @@ class Lease {
 
  private:
   friend class Cache;
-  Lease(Cache* cache, Entry* entry, std::atomic<std::uint32_t>* count) : cache_(cache), entry_(entry), count_(count) {}
+  Lease(Cache* cache, Entry* entry, std::atomic<std::uint32_t>* count, std::uint32_t owner)
+      : cache_(cache), entry_(entry), count_(count), owner_(owner) {}
   Cache* cache_ = nullptr;
   Entry* entry_ = nullptr;
   std::atomic<std::uint32_t>* count_ = nullptr;  // where the lease is counted
+  std::uint32_t owner_ = 0;                      // the number of the thread that writes there
 };
 
 class Cache {
@@ -154,12 +161,14 @@ class Cache {
     std::uint64_t publications = 0;
     std::uint64_t invalidations = 0;
   };
+  [[nodiscard]] Result<Lease> acquire_another(const Allocation& allocation, std::uint32_t access);
   [[nodiscard]] Result<Lease> acquire_slowly(const Allocation& allocation, std::uint32_t access,
                                              std::uint64_t publications, bool look_again);
   [[nodiscard]] Result<Lease> before_registering(const Allocation& allocation, std::uint32_t access);
   [[nodiscard]] Result<Lease> after_registering(const Allocation& allocation, std::uint32_t access, Registration& made,
                                                 const Seen& seen);
   void released(Entry& entry);
+  void count_elsewhere(Entry& entry, std::atomic<std::uint32_t>& count, std::uint32_t owner);
   std::unique_ptr<State> state_;
 };
 
@@ -168,7 +177,11 @@ inline void Lease::reset() {
   if (cache == nullptr) return;
   // Order: the count goes down before the state is read, as a forgetting thread writes the state before it reads the
   // counts. One of the two sees that nobody is left.
-  count_->fetch_sub(1, std::memory_order_seq_cst);
+  if (detail::thread_number == owner_ && owner_ != kCrowd) [[likely]] {
+    count_lease(*count_, kOneLess);
+  } else {
+    cache->count_elsewhere(*entry_, *count_, owner_);
+  }
   if (entry_->state.load(std::memory_order_seq_cst) != EntryState::live) [[unlikely]]
     cache->released(*entry_);
 }

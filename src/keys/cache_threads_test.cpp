@@ -30,7 +30,23 @@ void on_threads(unsigned count, const std::function<void(unsigned)>& body) {
   for (std::thread& each : threads) each.join();
 }
 
-TEST(CacheThreads, StormOfLeasesAndInvalidationsBalances) {
+// With the kernel's fences, and as where it refuses them.
+class CacheThreads : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    sys::prepare_thread_fences();
+    granted_ = sys::fenced_by_others();
+    sys::detail::use_kernel_fences(granted_ && GetParam());
+  }
+  void TearDown() override { sys::detail::use_kernel_fences(granted_); }
+
+ private:
+  bool granted_ = false;
+};
+INSTANTIATE_TEST_SUITE_P(Fences, CacheThreads, testing::Bool(),
+                         [](const auto& by_kernel) { return by_kernel.param ? "Kernel" : "Own"; });
+
+TEST_P(CacheThreads, StormOfLeasesAndInvalidationsBalances) {
   FakeNic nic;
   {
     Cache cache(nic.registering(), nic.deregistering(), {16, UINT64_MAX});
@@ -58,7 +74,7 @@ TEST(CacheThreads, StormOfLeasesAndInvalidationsBalances) {
   EXPECT_EQ(nic.count(), 0u);
 }
 
-TEST(CacheThreads, SixteenDoTheFirstUseTogether) {
+TEST_P(CacheThreads, SixteenDoTheFirstUseTogether) {
   FakeNic nic;
   {
     Cache cache(nic.registering(), nic.deregistering());
@@ -82,7 +98,7 @@ TEST(CacheThreads, SixteenDoTheFirstUseTogether) {
 }
 
 // More threads than there are numbers for; each thread's leases end on another one.
-TEST(CacheThreads, ACrowdSharesTheLastNumber) {
+TEST_P(CacheThreads, ACrowdSharesTheLastNumber) {
   FakeNic nic;
   {
     Cache cache(nic.registering(), nic.deregistering());
@@ -100,8 +116,65 @@ TEST(CacheThreads, ACrowdSharesTheLastNumber) {
   }
 }
 
+// Taken by threads that end, ended by others or by who has the same number now; forgotten before or after.
+TEST_P(CacheThreads, ALeaseOutlivesItsThreadAndEndsAnywhere) {
+  for (const bool forget_first : {false, true}) {
+    FakeNic nic;
+    Cache cache(nic.registering(), nic.deregistering());
+    std::vector<Lease> lent;
+    lent.push_back(cache.acquire(device(1, 1), 1).value());  // the first thread counts in the entry
+    for (int t = 0; t < 3; ++t) {
+      std::thread([&] {
+        lent.push_back(cache.acquire(device(1, 1), 1).value());
+        lent.push_back(cache.acquire(device(1, 1), 1).value());
+      }).join();
+    }
+    EXPECT_EQ(cache.stats().leases, 7u);
+    if (forget_first) cache.invalidate(0, UINT64_MAX);
+    std::thread([&] {  // has the number of the three, and ends what they and the first took
+      lent.erase(lent.begin(), lent.begin() + 3);
+    })
+        .join();
+    EXPECT_EQ(cache.stats().leases, 4u);
+    std::thread([&] {
+      const Lease more = cache.acquire(device(1, 2), 1).value();  // while another number is taken
+      std::thread([&] { lent.pop_back(); }).join();
+    }).join();
+    EXPECT_EQ(cache.stats().leases, 3u);
+    if (!forget_first) cache.invalidate(0, UINT64_MAX);
+    EXPECT_EQ(cache.stats().dead_entries, 1u);
+    lent.clear();
+    EXPECT_EQ(cache.stats().dead_entries, 0u);
+    EXPECT_EQ(cache.stats().leases, 0u);
+    EXPECT_EQ(nic.count(), cache.stats().entries);
+  }
+}
+
+// A thread takes and gives back while another forgets: whichever saw the other, the memory is deregistered once, and
+// never while it is lent.
+TEST_P(CacheThreads, ForgettingMeetsTaking) {
+  FakeNic nic;
+  {
+    Cache cache(nic.registering(), nic.deregistering());
+    std::atomic<bool> stop{false};
+    std::thread forgetting([&] {
+      while (!stop) cache.invalidate(0, UINT64_MAX);
+    });
+    for (int i = 0; i < 20'000; ++i) {
+      const Lease lease = cache.acquire(device(1, 1), 1).value();
+      const std::lock_guard lock(nic.mutex);
+      ASSERT_TRUE(nic.live.contains(lease.lkey()));
+    }
+    stop = true;
+    forgetting.join();
+    cache.invalidate(0, UINT64_MAX);
+    EXPECT_EQ(cache.stats().dead_entries, 0u);
+    EXPECT_EQ(nic.count(), 0u);
+  }
+}
+
 // A lease must never name a key that was given back: the NIC knows.
-TEST(CacheThreads, WhatIsLentIsRegistered) {
+TEST_P(CacheThreads, WhatIsLentIsRegistered) {
   FakeNic nic;
   {
     Cache cache(nic.registering(), nic.deregistering(), {.entries = 8});
@@ -132,7 +205,7 @@ TEST(CacheThreads, WhatIsLentIsRegistered) {
 }
 
 // The table grows under the readers; nobody ever registers twice what another has.
-TEST(CacheThreads, ReadersKeepTheirFootingWhileTheTableGrows) {
+TEST_P(CacheThreads, ReadersKeepTheirFootingWhileTheTableGrows) {
   FakeNic nic;
   Cache cache(nic.registering(), nic.deregistering());
   constexpr std::uint64_t kFirst = 8;

@@ -21,9 +21,9 @@ inline constexpr auto kRelaxed = std::memory_order_relaxed;
 
 enum class EntryState : std::uint32_t {
   free,    // nobody's
-  live,    // can be found
   dead,    // was found once; deregistered when its last lease has ended
   lonely,  // never could be found: registered for one lease
+  live,    // can be found
 };
 
 // What a hit reads, and while one thread uses the cache, writes: one cache line.
@@ -36,8 +36,8 @@ struct alignas(64) Entry {
   std::atomic<std::uint32_t> uses{0};  // leases of the first thread; those of others are in their Shard
   std::atomic<std::uint32_t> tick{0};  // when it was last used: by the cache's clock, not by time
   std::atomic<EntryState> state{EntryState::free};
-  std::uint32_t number = 0;         // never changes
-  std::uint32_t next = UINT32_MAX;  // in the list of those to deregister; under the lock
+  std::uint32_t number = 0;            // never changes
+  std::atomic<std::uint32_t> away{0};  // of `uses`, those that ended on other threads: counted down from 0
 };
 static_assert(sizeof(Entry) == 64);
 
@@ -47,6 +47,7 @@ struct Cold {
   std::array<std::uint32_t, kMaxRails> rkeys{};
   std::uint32_t generation = 0;  // which allocation's this entry is, counted
   std::uint32_t fds = 0;
+  std::uint32_t next = UINT32_MAX;  // in the list of those just hidden, or to deregister
 };
 
 // Each chunk is twice as long as the one before: one region costs little, and the numbers of 10^7 fit into 20 chunks.

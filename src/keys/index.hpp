@@ -36,9 +36,23 @@ class Index {
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
   }
 
-  // Calls same(entry) for every candidate until it says yes. Null when none does. `lines` counts cache lines.
+  // Calls same(entry) for every candidate until it says yes. Null when none does. Nearly always it is the first.
   template <class Same>
-  [[nodiscard]] Entry* find(std::uint64_t hash, Same same, std::size_t* lines = nullptr) const {
+  [[nodiscard, gnu::always_inline]] Entry* find(std::uint64_t hash, Same same) const {
+    const Table table(table_.load(std::memory_order_acquire));
+    const Bucket& bucket = table.buckets()[table.home(hash)];
+    const std::uint64_t equal = equal_tags(bucket.tags.load(std::memory_order_acquire), hash);
+    if (equal != 0) [[likely]] {
+      const std::uint64_t held = bucket.held[slot_of(equal)].load(std::memory_order_acquire);
+      Entry* const e = entry_of(held);
+      if (held >> 48 == more_of(hash) && same(*e)) [[likely]]
+        return e;
+    }
+    return find_thoroughly(hash, same, nullptr);
+  }
+  // From the beginning. `lines` counts cache lines.
+  template <class Same>
+  [[nodiscard, gnu::noinline]] Entry* find_thoroughly(std::uint64_t hash, Same same, std::size_t* lines) const {
     const Table table(table_.load(std::memory_order_acquire));
     std::size_t at = table.home(hash);
     for (std::size_t turn = 0; turn < table.count(); ++turn, at = (at + 1) & (table.count() - 1)) {

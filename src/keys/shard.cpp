@@ -24,6 +24,7 @@ struct Numbered {
   ~Numbered() {
     const std::uint32_t mine = thread_number;
     thread_number = kCrowd;
+    last_use = {};  // says where to count under the old number
     if (mine < kCrowd) taken.fetch_and(~(std::uint64_t{1} << mine), std::memory_order_release);
   }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one thread writes when it hits: its own lines, so that sixteen threads that use the same entries do not take
-// each other's.
+// each other's, and with plain stores, because nobody else writes there.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "keys/entry.hpp"
+#include "sys/thread_fence.hpp"
 
 namespace strait::keys {
 
@@ -23,10 +24,13 @@ inline constexpr std::uint32_t kNoNumber = UINT32_MAX;
 extern thread_local constinit std::uint32_t thread_number __attribute__((tls_model("initial-exec")));
 std::uint32_t number_thread();
 
-// What this thread used last: programs use the same memory again and again.
+// What this thread used last, and where it counts that: programs use the same memory again and again.
 struct LastUse {
   std::uint64_t cache = 0;  // its number; 0: none
   Entry* entry = nullptr;
+  std::atomic<std::uint32_t>* leases = nullptr;
+  std::atomic<std::uint32_t>* tick = nullptr;
+  std::atomic<std::uint64_t>* hits = nullptr;
 };
 extern thread_local constinit LastUse last_use __attribute__((tls_model("initial-exec")));
 std::uint64_t number_cache();
@@ -37,18 +41,33 @@ std::uint64_t number_cache();
   return known != detail::kNoNumber ? known : detail::number_thread();
 }
 
+// One lease more or fewer, by the only thread that writes this counter; then the entry's state may be looked at.
+// release: what was done under the lease comes before its end.
+inline void count_lease(std::atomic<std::uint32_t>& leases, std::uint32_t change) {
+  if (sys::fenced_by_others()) [[likely]] {
+    leases.store(leases.load(std::memory_order_relaxed) + change, std::memory_order_release);
+    sys::keep_order_for_others();
+  } else {
+    leases.fetch_add(change, std::memory_order_seq_cst);
+  }
+}
+inline constexpr std::uint32_t kOneLess = UINT32_MAX;
+
 // Of one entry, by one thread.
 struct Use {
-  std::atomic<std::uint32_t> leases{0};  // taken by this thread; any thread may end them
+  std::atomic<std::uint32_t> leases{0};  // taken by this thread, less what it ended itself
   std::atomic<std::uint32_t> tick{0};
 };
 
 struct alignas(128) Shard {
   std::atomic<std::uint64_t> hits{0};
   std::array<std::atomic<Use*>, kChunks> chunks{};  // by chunk_of(number); null until this thread used one of it
+  // Of the same leases, those that ended on other threads: counted down from 0. Present where the chunk is.
+  std::array<std::atomic<std::atomic<std::uint32_t>*>, kChunks> aways{};
 
   ~Shard() {
     for (auto& chunk : chunks) delete[] chunk.load();
+    for (auto& away : aways) delete[] away.load();
   }
   Shard() = default;
   Shard(const Shard&) = delete;
@@ -59,17 +78,23 @@ struct alignas(128) Shard {
     Use* const uses = chunks[chunk].load(std::memory_order_acquire);
     return uses == nullptr ? nullptr : uses + (e.number - first_of(chunk));
   }
-  // Under the cache's lock.
-  [[nodiscard]] Use& make_use_of(const Entry& e) {
+  // Only where use_of() is not null.
+  [[nodiscard]] std::atomic<std::uint32_t>& away_of(const Entry& e) const {
     const std::uint32_t chunk = chunk_of(e.number);
-    if (chunks[chunk].load(std::memory_order_relaxed) == nullptr)
-      chunks[chunk].store(new Use[kFirstChunk << chunk], std::memory_order_release);
-    return *use_of(e);
+    return aways[chunk].load(std::memory_order_acquire)[e.number - first_of(chunk)];
+  }
+  // Under the cache's lock.
+  void make_use_of(const Entry& e) {
+    const std::uint32_t chunk = chunk_of(e.number);
+    if (chunks[chunk].load(std::memory_order_relaxed) != nullptr) return;
+    aways[chunk].store(new std::atomic<std::uint32_t>[kFirstChunk << chunk], std::memory_order_release);
+    chunks[chunk].store(new Use[kFirstChunk << chunk], std::memory_order_release);
   }
   [[nodiscard]] std::size_t memory_bytes() const {
     std::size_t bytes = sizeof(Shard);
     for (std::uint32_t chunk = 0; chunk < kChunks; ++chunk) {
-      if (chunks[chunk].load(std::memory_order_relaxed) != nullptr) bytes += (kFirstChunk << chunk) * sizeof(Use);
+      if (chunks[chunk].load(std::memory_order_relaxed) != nullptr)
+        bytes += (kFirstChunk << chunk) * (sizeof(Use) + sizeof(std::uint32_t));
     }
     return bytes;
   }

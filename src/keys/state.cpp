@@ -20,13 +20,14 @@ Lease Cache::State::lend_locked(Cache* cache, Entry& e) {
     solo.store(thread, kRelaxed);
   } else if (first != thread) {
     solo.store(kMany, kRelaxed);
+    if (first != kMany) number.store(detail::number_cache(), std::memory_order_release);
     if (shards[thread].load(kRelaxed) == nullptr) shards[thread].store(new Shard, std::memory_order_release);
-    (void)shards[thread].load(kRelaxed)->make_use_of(e);
+    shards[thread].load(kRelaxed)->make_use_of(e);
   }
   const Counts mine = counts_of(e, thread);
-  mine.leases->fetch_add(1, std::memory_order_seq_cst);
+  count(*mine.leases, thread, 1);
   mine.tick->store(clock.load(kRelaxed), kRelaxed);
-  return Lease(cache, &e, mine.leases);
+  return Lease(cache, &e, mine.leases, thread);
 }
 
 Entry* Cache::State::add_locked(const Allocation& a, std::uint32_t access, Registration& made) {
@@ -66,12 +67,17 @@ void Cache::State::publish_locked(Entry& e, const Order::Hint& hint) {
 }
 
 std::uint32_t Cache::State::uses_locked(const Entry& e) const {
-  std::uint32_t uses = e.uses.load(std::memory_order_seq_cst);
+  // What ended elsewhere first: it began before, so the sum is never less than there are.
+  std::uint32_t uses = e.away.load(std::memory_order_seq_cst);
+  uses += e.uses.load(std::memory_order_seq_cst);
   if (solo.load(kRelaxed) != kMany) return uses;
   for (const auto& each : shards) {
     const Shard* const shard = each.load(kRelaxed);
     if (shard == nullptr) continue;
-    if (const Use* const use = shard->use_of(e)) uses += use->leases.load(std::memory_order_seq_cst);
+    if (const Use* const use = shard->use_of(e)) {
+      uses += shard->away_of(e).load(std::memory_order_seq_cst);
+      uses += use->leases.load(std::memory_order_seq_cst);
+    }
   }
   return uses;
 }
@@ -92,8 +98,40 @@ std::uint64_t Cache::State::last_use_locked(const Entry& e) const {
   return last;
 }
 
-void Cache::State::forget_locked(Entry& e) {
+void Cache::State::hide_locked(Entry& e) {
   e.state.store(EntryState::dead, std::memory_order_seq_cst);
+  slab.cold(e).next = std::exchange(hidden, e.number);
+}
+
+void Cache::State::forget_hidden_locked() {
+  if (hidden == kEndOfList) return;
+  sys::fence_all_threads();
+  while (hidden != kEndOfList) {
+    Entry& e = slab.entry(hidden);
+    hidden = slab.cold(e).next;
+    if (uses_locked(e) == 0) condemn_locked(e);
+  }
+}
+
+std::size_t Cache::State::retire_hidden_locked() {
+  if (hidden == kEndOfList) return 0;
+  sys::fence_all_threads();
+  std::size_t count = 0;
+  while (hidden != kEndOfList) {
+    Entry& e = slab.entry(hidden);
+    hidden = slab.cold(e).next;
+    if (uses_locked(e) != 0) {
+      e.state.store(EntryState::live, std::memory_order_release);
+      continue;
+    }
+    remove_locked(e);
+    condemn_locked(e);
+    ++count;
+  }
+  return count;
+}
+
+void Cache::State::remove_locked(Entry& e) {
   const std::uint64_t length = e.length_bytes.load(kRelaxed);
   index.remove(Index::hash_of(e.base.load(kRelaxed), length, e.access.load(kRelaxed)), &e);
   order.erase(e.base.load(kRelaxed), &e);
@@ -102,12 +140,11 @@ void Cache::State::forget_locked(Entry& e) {
   ++stats.dead_entries;
   stats.dead_bytes += length;
   cautious.store(true, kRelaxed);
-  if (uses_locked(e) == 0) condemn_locked(e);
 }
 
 void Cache::State::condemn_locked(Entry& e) {
   e.state.store(EntryState::free, std::memory_order_release);
-  e.next = std::exchange(condemned, e.number);
+  slab.cold(e).next = std::exchange(condemned, e.number);
 }
 
 Registration Cache::State::take_locked(Entry& e) {
@@ -119,18 +156,6 @@ Registration Cache::State::take_locked(Entry& e) {
   taken.fds = cold.fds;
   slab.give_back(e);
   return taken;
-}
-
-bool Cache::State::retire_locked(Entry& e) {
-  if (e.state.load(kRelaxed) != EntryState::live) return false;
-  // Hidden first, counted second: see the top of state.hpp.
-  e.state.store(EntryState::dead, std::memory_order_seq_cst);
-  if (uses_locked(e) != 0) {
-    e.state.store(EntryState::live, std::memory_order_release);
-    return false;
-  }
-  forget_locked(e);
-  return true;
 }
 
 bool Cache::State::evict_one_locked() {
@@ -145,10 +170,13 @@ bool Cache::State::evict_one_locked() {
       ages.renew(last);
       continue;
     }
-    if (retire_locked(e)) {
-      ages.pop();
-      ++stats.evicted;
-      return true;
+    if (idle_locked(e)) {
+      hide_locked(e);
+      if (retire_hidden_locked() != 0) {
+        ages.pop();
+        ++stats.evicted;
+        return true;
+      }
     }
     ages.renew(now);
     ++lent;

@@ -2,9 +2,13 @@
 // What a Cache keeps, and the steps that need its lock (_locked).
 //
 // How a hit without a lock and forgetting go together. Who takes an entry counts itself first and looks at `state`
-// second; who forgets writes `state` first and reads the counts second. All four are sequentially consistent, so at
-// least one sees the other: either the reader sees that the entry is not live and steps back, or the forgetting thread
-// sees the reader and leaves the registration to it. Once counted on a live entry, its fields do not change.
+// second; who forgets writes `state` first and reads the counts second, with a fence in between that it makes for the
+// other side too (sys/thread_fence.hpp). So at least one sees the other: either the reader sees that the entry is not
+// live and steps back, or the forgetting thread sees the reader and leaves the registration to it. Once counted on a
+// live entry, its fields do not change. One fence serves all that is forgotten at once.
+//
+// A lease is counted where only the thread that took it writes; one that ends on another thread is counted down beside
+// that (`away`). The sum is right once the entry is hidden: no count goes up any more.
 #pragma once
 
 #include <mutex>
@@ -28,9 +32,10 @@ struct Cache::State {
   Deregister deregister_memory;
   CacheLimits limits;
   sys::ForkMark mark;
-  const std::uint64_t number = detail::number_cache();
 
   // Read by every hit, written by misses only.
+  std::atomic<std::uint64_t> number{
+      detail::number_cache()};  // another one when `solo` is over: threads count elsewhere
   Index index;
   std::atomic<std::uint32_t> solo{kNobody};  // the one thread that has used the cache; it counts in the entries
   std::atomic<std::uint32_t> clock{1};       // low half of now
@@ -47,6 +52,7 @@ struct Cache::State {
   Ages ages;
   Refusals refusals;
   std::uint64_t now = 1;                 // counts misses: the resolution of "least recently used"
+  std::uint32_t hidden = kEndOfList;     // just written to be dead; the fence comes next, then the counts
   std::uint32_t condemned = kEndOfList;  // forgotten, not lent: to be deregistered
   CacheStats stats;
   State* buried = nullptr;
@@ -74,16 +80,22 @@ struct Cache::State {
     return {&use->leases, &use->tick, &shard->hits};
   }
 
-  // The hit. Null when it is not one, or not without the lock.
-  [[nodiscard]] std::atomic<std::uint32_t>* take(Entry& e, const Allocation& a, std::uint32_t access, Cache& cache) {
-    const std::uint32_t thread = thread_number();
-    const Counts mine = counts_of(e, thread);
-    if (mine.leases == nullptr) return nullptr;
-    mine.leases->fetch_add(1, std::memory_order_seq_cst);
+  static void count(std::atomic<std::uint32_t>& leases, std::uint32_t thread, std::uint32_t change) {
+    if (thread != kCrowd) [[likely]] {
+      count_lease(leases, change);
+    } else {
+      leases.fetch_add(change, std::memory_order_seq_cst);
+    }
+  }
+
+  // The hit. False when it is not one.
+  [[nodiscard, gnu::always_inline]] bool take(Entry& e, std::uint32_t thread, const Counts& mine, const Allocation& a,
+                                              std::uint32_t access, Cache& cache) {
+    count(*mine.leases, thread, 1);
     if (e.state.load(std::memory_order_seq_cst) != EntryState::live || !matches(e, a, access)) [[unlikely]] {
-      mine.leases->fetch_sub(1, std::memory_order_seq_cst);
+      count(*mine.leases, thread, kOneLess);
       if (e.state.load(std::memory_order_seq_cst) != EntryState::live) cache.released(e);
-      return nullptr;
+      return false;
     }
     const std::uint32_t time = clock.load(std::memory_order_relaxed);
     if (mine.tick->load(std::memory_order_relaxed) != time) mine.tick->store(time, std::memory_order_relaxed);
@@ -92,12 +104,12 @@ struct Cache::State {
     } else {
       mine.hits->fetch_add(1, std::memory_order_relaxed);
     }
-    return mine.leases;
+    return true;
   }
 
-  [[nodiscard]] Entry* find(const Allocation& a, std::uint32_t access, std::size_t* lines = nullptr) const {
-    return index.find(
-        Index::hash_of(a.base, a.length_bytes, access), [&](const Entry& e) { return matches(e, a, access); }, lines);
+  [[nodiscard, gnu::always_inline]] Entry* find(const Allocation& a, std::uint32_t access) const {
+    return index.find(Index::hash_of(a.base, a.length_bytes, access),
+                      [&a, access](const Entry& e) { return matches(e, a, access); });
   }
 
   [[nodiscard]] Entry* find_live_locked(const Allocation& a, std::uint32_t access) const {
@@ -109,8 +121,12 @@ struct Cache::State {
   void publish_locked(Entry& e, const Order::Hint& hint);
   [[nodiscard]] std::uint32_t uses_locked(const Entry& e) const;
   [[nodiscard]] std::uint64_t last_use_locked(const Entry& e) const;
-  // Nobody finds it any more. If nobody holds it either, it is condemned.
-  void forget_locked(Entry& e);
+  // Hidden, it can no longer be taken. What was is then either forgotten (condemned if nobody holds it), or, unless
+  // somebody holds it, retired: how many.
+  void hide_locked(Entry& e);
+  void forget_hidden_locked();
+  [[nodiscard]] std::size_t retire_hidden_locked();
+  void remove_locked(Entry& e);
   void condemn_locked(Entry& e);
   [[nodiscard]] Registration take_locked(Entry& e);
   // Forgets what touches the range and `doomed` says; allocates and frees nothing.
@@ -122,14 +138,18 @@ struct Cache::State {
     Order::Place place = order.start(address);
     while (Entry* const e = order.next(place, address, end)) {
       if (!doomed(*e)) continue;
-      forget_locked(*e);  // takes it out of `order`: what follows has moved up by one, or by a block
+      hide_locked(*e);
+      remove_locked(*e);  // also from `order`: what follows has moved up by one, or by a block
       place = order.start(address);
       ++count;
     }
+    forget_hidden_locked();
     return count;
   }
-  // Forgets the entry unless it is lent.
-  [[nodiscard]] bool retire_locked(Entry& e);
+  // Live, and nobody holds it: until somebody takes it, which is seen when it is hidden.
+  [[nodiscard]] bool idle_locked(const Entry& e) const {
+    return e.state.load(kRelaxed) == EntryState::live && uses_locked(e) == 0;
+  }
   // The least recently used entry that is not lent, to the resolution of one miss. False: there is none, or too many
   // lent ones were in the way to look further.
   [[nodiscard]] bool evict_one_locked();
