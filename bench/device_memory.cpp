@@ -124,16 +124,14 @@ World open_world() {
 }
 
 void classify(World& world) {
-  // What the provider asks in one call: type, managed, ordinal, context, buffer id.
+  // What the provider asks in one call: type, managed, context.
   const auto ask = [&](Pointer pointer) {
-    int names[] = {2, 8, 9, 1, 7};
+    int names[] = {2, 8, 1};
     unsigned type = 0;
     unsigned managed = 0;
-    int ordinal = 0;
     void* context = nullptr;
-    std::uint64_t id = 0;
-    void* data[] = {&type, &managed, &ordinal, &context, &id};
-    return world.bare.attributes(5, names, data, pointer);
+    void* data[] = {&type, &managed, &context};
+    return world.bare.attributes(3, names, data, pointer);
   };
   std::vector<char> plain(1 << 20);
   const auto host = reinterpret_cast<Pointer>(plain.data());

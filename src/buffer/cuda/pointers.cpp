@@ -1,30 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "buffer/cuda/pointers.hpp"
 
-#include <array>
 #include <bit>
 
 namespace strait::buffer::cuda {
 namespace {
-
-// A batch of attributes. Every answer gets eight zeroed bytes: the driver writes one, four or eight of them.
-template <std::size_t N>
-struct Batch {
-  std::array<int, N> names{};
-  std::array<std::uint64_t, N> values{};
-  std::array<void*, N> places{};
-
-  bool ask(const Driver& driver, Pointer pointer, unsigned n = N) {
-    for (unsigned i = 0; i < n; ++i) places[i] = &values[i];
-    return driver.attributes(n, names.data(), places.data(), pointer) == kOk;
-  }
-  [[nodiscard]] bool flag(std::size_t i) const { return (values[i] & 0xff) != 0; }
-  [[nodiscard]] int number(std::size_t i) const { return static_cast<int>(static_cast<std::uint32_t>(values[i])); }
-  template <class P>
-  [[nodiscard]] P pointer(std::size_t i) const {
-    return reinterpret_cast<P>(values[i]);
-  }
-};
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   hash ^= value + 0x9e37'79b9'7f4a'7c15 + (hash << 6) + (hash >> 2);
@@ -48,23 +28,10 @@ Pointers::Pointers(const Driver& driver) : driver_(driver) {
   knows_blocks_ = knows(kPtrBlockId);
 }
 
-bool Pointers::look(Pointer pointer, Found& out) const {
-  Batch<5> batch{{kPtrMemoryType, kPtrIsManaged, kPtrDeviceOrdinal, kPtrContext, kPtrBufferId}, {}, {}};
-  if (!batch.ask(driver_, pointer)) return false;
-  const auto type = static_cast<unsigned>(batch.number(0));
-  out.managed = batch.flag(1);
-  out.device = type == kTypeDevice || out.managed;
-  out.pinned = type == kTypeHost && !out.managed;
-  if (!out.device && !out.pinned) return false;
-  out.ordinal = batch.number(2);
-  out.context = batch.pointer<Context>(3);
-  out.buffer_id = batch.values[4];
-  return true;
-}
-
-bool Pointers::extent(Pointer pointer, const Found& found, Extent& out) const {
-  Batch<9> batch{{kPtrRangeStart, kPtrRangeSize, kPtrLegacyIpc, kPtrRdmaCapable}, {}, {}};
-  unsigned n = 4;
+bool Pointers::extent(Pointer pointer, Found& found, Extent& out) const {
+  Batch<11> batch{
+      {kPtrRangeStart, kPtrRangeSize, kPtrLegacyIpc, kPtrRdmaCapable, kPtrDeviceOrdinal, kPtrBufferId}, {}, {}};
+  unsigned n = 6;
   const bool loose = found.device && !found.managed && found.context == nullptr;
   // Where the answer will be; nothing when the question is not asked.
   const auto also = [&](int name, bool known) -> const std::uint64_t* {
@@ -83,6 +50,8 @@ bool Pointers::extent(Pointer pointer, const Found& found, Extent& out) const {
   out.length_bytes = batch.values[1];
   out.legacy_ipc = batch.flag(2);
   out.rdma_capable = batch.flag(3);
+  found.ordinal = batch.number(4);
+  found.buffer_id = batch.values[5];
   out.pool = std::bit_cast<Pool>(*pool);
   out.allowed_handles = *allowed;
   out.block_id = *block;

@@ -73,12 +73,10 @@ std::uint32_t CudaProvider::capabilities_of(const Found& found, const Extent& ex
   return can;
 }
 
-bool CudaProvider::classify(std::uint64_t address, strait_claim& out) const {
-  Found found;
+bool CudaProvider::claim(std::uint64_t address, Found& found, strait_claim& out) const {
   Extent extent;
-  if (!pointers_.look(address, found)) return false;
-  if (found.ordinal < 0 || static_cast<std::size_t>(found.ordinal) >= gpus_.size()) return false;
   if (!pointers_.extent(address, found, extent)) return false;
+  if (found.ordinal < 0 || static_cast<std::size_t>(found.ordinal) >= gpus_.size()) return false;
   out = {};
   out.base = extent.base;
   out.length_bytes = extent.length_bytes;
@@ -120,9 +118,9 @@ Result<CudaProvider::Held> CudaProvider::hold(std::uint64_t address, std::uint64
                                               const char* what) const {
   if (length_bytes == 0) return fail(Code::invalid, "cannot {} 0 bytes at {:#x}", what, address);
   Held held;
-  if (!pointers_.look(address, held.found) || !held.found.device || held.found.ordinal < 0 ||
-      static_cast<std::size_t>(held.found.ordinal) >= gpus_.size() ||
-      !pointers_.extent(address, held.found, held.extent)) {
+  if (!pointers_.look(address, held.found) || !held.found.device ||
+      !pointers_.extent(address, held.found, held.extent) || held.found.ordinal < 0 ||
+      static_cast<std::size_t>(held.found.ordinal) >= gpus_.size()) {
     return fail(Code::invalid, "cannot {} {:#x}: it is not CUDA memory, freed or never allocated", what, address);
   }
   if (!pointers_.covers(address, length_bytes, held.found, held.extent)) {

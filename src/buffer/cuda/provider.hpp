@@ -38,7 +38,10 @@ class CudaProvider {
   [[nodiscard]] bool in_child() const { return mark_.in_child(); }
   [[nodiscard]] std::uint32_t device_count() const { return static_cast<std::uint32_t>(gpus_.size()); }
   [[nodiscard]] Status device_info(std::uint32_t device, strait_device_info& out) const;
-  [[nodiscard]] bool classify(std::uint64_t address, strait_claim& out) const;
+  [[nodiscard]] bool classify(std::uint64_t address, strait_claim& out) const {
+    Found found;
+    return pointers_.look(address, found) && claim(address, found, out);
+  }
   [[nodiscard]] bool range(std::uint64_t address, strait_range& out) const;
   [[nodiscard]] std::uint64_t identity(std::uint64_t address, std::uint64_t length_bytes) const;
 
@@ -67,6 +70,7 @@ class CudaProvider {
   [[nodiscard]] std::string counters() const;
 
  private:
+  [[nodiscard]] bool claim(std::uint64_t address, Found& found, strait_claim& out) const;
   CudaProvider(const Driver& driver, const ProviderConfig& config, ProcessToken token);
 
   // Memory of a device of this provider, all of it live.
