@@ -240,13 +240,13 @@ TEST(CassiniAtomics, ProcessorsAndTheDeviceShareAWord) {
   AtomicCommand command{.op = AtomicOp::sum, .type = AtomicType::uint64};
   command.operand1[0] = 1;
   Extents at;
-  at.push_back({.direct = reinterpret_cast<std::byte*>(words), .bytes = 8});
+  at.push_back({.memory = nullptr, .address = 0, .direct = reinterpret_cast<std::byte*>(words), .bytes = 8});
   for (std::uint64_t i = 0; i < kRounds; ++i) EXPECT_EQ(land(command, at).code, ReturnCode::ok);
   processor.join();
   EXPECT_EQ(words[0], 2 * kRounds);
 
   Extents both;
-  both.push_back({.direct = reinterpret_cast<std::byte*>(words), .bytes = 16});
+  both.push_back({.memory = nullptr, .address = 0, .direct = reinterpret_cast<std::byte*>(words), .bytes = 16});
   AtomicCommand wide{.op = AtomicOp::cswap, .type = AtomicType::uint128};
   wide.operand2[0] = words[0];
   wide.operand1[0] = 1;

@@ -6,6 +6,10 @@
 
 namespace strait::soft::cassini {
 
+namespace {
+constexpr std::uint32_t kFirstNid = 0x100;
+}  // namespace
+
 Card::Card(Fabric& fabric, CardSettings settings) : fabric_(fabric), settings_(settings) {
   mapping_table.resize(wire::kNumPteMappings);
   const auto totals = device_totals();
@@ -39,10 +43,12 @@ std::uint32_t Card::rgids_available() const {
 Fabric::Fabric(std::uint32_t cards) {
   // Network ids are anything but 0, which tests of others take for "unknown".
   for (std::uint32_t i = 0; i < cards; ++i)
-    cards_.push_back(std::make_unique<Card>(*this, CardSettings{.index = i, .nid = 0x100 + i}));
+    cards_.push_back(std::make_unique<Card>(*this, CardSettings{.index = i, .nid = kFirstNid + i}));
 }
 
 Card* Fabric::by_nid(std::uint32_t nid) {
+  if (nid - kFirstNid < cards_.size() && cards_[nid - kFirstNid]->settings().nid == nid)
+    return cards_[nid - kFirstNid].get();
   for (const auto& card : cards_) {
     if (card->settings().nid == nid) return card.get();
   }

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <bitset>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -47,7 +48,13 @@ struct PteAddress {
   std::uint32_t endpoint = 0;  // or the id of a multicast
   std::uint32_t index_ext = 0;
   bool multicast = false;
-  auto operator<=>(const PteAddress&) const = default;
+  bool operator==(const PteAddress&) const = default;
+  // Two words instead of four fields: every request is looked up.
+  std::strong_ordering operator<=>(const PteAddress& other) const {
+    const auto where = [](const PteAddress& a) { return std::uint64_t{a.vni} << 32 | a.endpoint; };
+    const auto which = [](const PteAddress& a) { return std::uint64_t{a.index_ext} << 1 | (a.multicast ? 1u : 0u); };
+    return where(*this) != where(other) ? where(*this) <=> where(other) : which(*this) <=> which(other);
+  }
 };
 struct PteMapping {
   PteAddress address;
@@ -126,9 +133,10 @@ class Card {
   void stopping(Ct& ct);  // drops its triggers
   // Counter arithmetic with everything it sets off: triggers, write-backs.
   void count(Ct& ct, std::uint64_t successes, std::uint32_t failures);
-  void settle(Ct& ct, bool all);                  // triggers that are due fire; all: each of them is
-  void cancel(Ct& ct);                            // its triggers go without firing
-  void wait_for(Ct& ct, const Trigger& trigger);  // behind all that wait for the same number
+  void settle(Ct& ct, bool all);  // triggers that are due fire; all: each of them is
+  void cancel(Ct& ct);            // its triggers go without firing
+  // A trigger of that threshold, behind all that wait for the same number. Its owner says what it does.
+  Trigger& wait_for(Ct& ct, std::uint64_t threshold);
 
   // ---- Target (target*.cpp).
   // A request from a card of the fabric, this one included: matches, lands, counts and posts the target's events.

@@ -161,7 +161,7 @@ int Client::atu_unmap(const wire::AtuUnmapCmd& c) {
 }
 
 void Client::drop(Md& md) {
-  md.lni->acs[md.lac]->by_iova.erase(md.iova);
+  md.lni->acs[md.lac]->remove(md);
   --md.lni->refs;
   card_.mds.give_back(md.id);
 }

@@ -83,15 +83,14 @@ bool take_doorbells(Card& card, Ct& ct) {
 }
 
 // Those of one number fire in the order in which they came. Most come in rising order.
-void Card::wait_for(Ct& ct, const Trigger& trigger) {
+Trigger& Card::wait_for(Ct& ct, std::uint64_t threshold) {
   auto at = ct.triggers.end();
-  while (at != ct.triggers.begin() && std::prev(at)->threshold > trigger.threshold) --at;
-  if (spare_.empty()) {
-    ct.triggers.insert(at, trigger);
-    return;
-  }
-  spare_.front() = trigger;
+  while (at != ct.triggers.begin() && std::prev(at)->threshold > threshold) --at;
+  if (spare_.empty()) spare_.emplace_front();
+  Trigger& trigger = spare_.front();
   ct.triggers.splice(at, spare_, spare_.begin());
+  trigger.threshold = threshold;
+  return trigger;
 }
 
 void Card::settle(Ct& ct, bool all) {
@@ -109,11 +108,11 @@ void Card::fire_due() {
   if (std::exchange(firing_, true)) return;
   const std::uint64_t most_bytes = tally.bytes.load() + kBytesPerTurn;
   while (!due_.empty() && tally.bytes.load() < most_bytes) {
-    const Trigger trigger = due_.front();
-    spare_.splice(spare_.begin(), due_, due_.begin());
+    const Trigger& trigger = due_.front();  // what it sets off comes behind it, and leaves it where it is
     release_entry(*this, trigger);
     tally.triggered.add_owner_thread();
     fire(*this, trigger);
+    spare_.splice(spare_.begin(), due_, due_.begin());
   }
   firing_ = false;
 }

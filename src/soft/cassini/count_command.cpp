@@ -64,8 +64,7 @@ ReturnCode arm(Card& card, Cq& cq, const std::uint64_t* words, CtOp op) {
   if (watched == nullptr) return ReturnCode::cmd_invalid_arg;
   if (!has_entry(card, *cq.lni)) return ReturnCode::no_space;
   take_doorbells(card, *watched);
-  Trigger trigger;
-  trigger.threshold = command.threshold();
+  Trigger& trigger = card.wait_for(*watched, command.threshold());
   trigger.op = op;
   trigger.cq = &cq;
   const bool wide = op == CtOp::trig_dma;
@@ -76,7 +75,6 @@ ReturnCode arm(Card& card, Cq& cq, const std::uint64_t* words, CtOp op) {
     ++service->tles;
     if (service->tle_pool) card.registers.triggers(*service->tle_pool, service->tles);
   }
-  card.wait_for(*watched, trigger);
   card.settle(*watched, false);
   return ReturnCode::ok;
 }

@@ -121,6 +121,8 @@ struct AddressContext {
   std::uint64_t bytes = 0;               // from there on
   std::uint64_t next = 0;                // first IOVA never used
   std::map<std::uint64_t, Md*> by_iova;  // first byte -> descriptor
+  Md* found_last = nullptr;              // one of those: most accesses are to the same as before
+  void remove(const Md& md);
 };
 
 // A resource group: what the hardware tells apart. As many LNIs share one as their service says.
@@ -169,6 +171,11 @@ struct Md {
   std::unique_ptr<UserMemory> owned;  // when `memory` is this descriptor's alone (a dma-buf)
   bool dead = false;                  // the memory moved away: accesses find no translation
 };
+
+inline void AddressContext::remove(const Md& md) {
+  by_iova.erase(md.iova);
+  if (found_last == &md) found_last = nullptr;
+}
 
 // ---- Queues
 // -----------------------------------------------------------------------------------------------------------
@@ -260,8 +267,8 @@ struct Eq {
 struct Trigger {
   std::uint64_t threshold = 0;
   wire::CtOp op{};
-  std::array<std::uint64_t, 16> command{};  // the whole slot, 128 bytes
   Cq* cq = nullptr;                         // that posted it: its profile and its unacknowledged count
+  std::array<std::uint64_t, 16> command{};  // the whole slot: 64 bytes, or 128 of a DMA command
 };
 
 struct Ct {

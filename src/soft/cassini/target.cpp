@@ -44,9 +44,11 @@ Answer unmatched(Card& card, Pte& pte, const Request& request) {
 }  // namespace target
 
 Answer Card::receive(const Request& request) {
-  if (profile_of(request.vni) == nullptr) return {.code = wire::ReturnCode::vni_not_found};
-  Pte* found = at(request.vni, request.endpoint, request.index_ext);
-  if (found == nullptr) return {.code = wire::ReturnCode::ptlte_not_found};
+  Pte* const found = at(request.vni, request.endpoint, request.index_ext);
+  if (found == nullptr) {
+    const bool network = profile_of(request.vni) != nullptr;
+    return {.code = network ? wire::ReturnCode::ptlte_not_found : wire::ReturnCode::vni_not_found};
+  }
   Pte& pte = *found;
   switch (pte.state) {
     case wire::PteState::enabled:

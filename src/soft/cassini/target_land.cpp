@@ -107,6 +107,31 @@ Answer refuse(Card& card, Pte& pte, wire::PtlList list, const ListEntry& entry, 
   return {.code = code, .list = list};
 }
 
+// Memory that is put to and read at offsets: its entry stays as it is, and who has it hears of nothing but failures.
+bool lands_quietly(const ListEntry& entry, wire::PtlList list, const Request& request) {
+  return list == wire::PtlList::priority && !has(entry, wire::kLeUseOnce | wire::kLeManageLocal) &&
+         has(entry, wire::kLeEventSuccessDisable | wire::kLeEventCommDisable) &&
+         request.op != wire::DmaOp::rendezvous_put;
+}
+
+// What is left of land_in() for such an entry. It is the last to be counted: the list may change then.
+Answer land_quietly(Card& card, Pte& pte, const ListEntry& entry, const Landing& landing, const Request& request) {
+  Answer answer;
+  answer.code = move_bytes(card, pte, entry, landing, request, answer);
+  std::uint32_t mlength = 0;
+  if (answer.code == wire::ReturnCode::ok) {
+    mlength = landing.prefix + landing.payload;
+    answer.mlength = landing.payload;
+  } else if (!request.restricted && !has(entry, wire::kLeEventCommDisable)) {
+    Unexpected header = header_of(request);
+    header.start = entry.start + landing.offset;
+    const Report report{.type = header.type, .buffer_id = entry.buffer_id, .code = answer.code};
+    post_long(card, pte, report, header);
+  }
+  count_entry(card, pte, entry, wire::kLeEventCtComm, mlength, answer.code);
+  return answer;
+}
+
 // The queue cannot take the events: nothing may happen that nobody hears of.
 Answer queue_full(Card& card, Pte& pte) {
   if (has(pte, wire::kPteLossless)) return {.code = wire::ReturnCode::resource_busy};
@@ -176,8 +201,10 @@ Answer land_piece(Card& card, Pte& pte, const ListEntry& entry, const Landing& l
 Answer land_in(Card& card, Pte& pte, wire::PtlList list, std::size_t position, const Landing& landing,
                const Request& request) {
   MatchList<ListEntry>& entries = list_of(pte, list);
+  wire::ReturnCode code = may_land(pte, entries.at(position), landing, request);
+  if (code == wire::ReturnCode::ok && lands_quietly(entries.at(position), list, request))
+    return land_quietly(card, pte, entries.at(position), landing, request);
   const ListEntry entry = entries.at(position);
-  wire::ReturnCode code = may_land(pte, entry, landing, request);
   if (code != wire::ReturnCode::ok) return refuse(card, pte, list, entry, request, code);
 
   const bool rendezvous = request.op == wire::DmaOp::rendezvous_put && list == wire::PtlList::priority;

@@ -41,6 +41,18 @@ class ExtentCursor {
   std::uint64_t done_ = 0;
 };
 
+// The one that the address lies in; null: none.
+const Md* descriptor_at(AddressContext& context, std::uint64_t iova) {
+  const Md* const last = context.found_last;
+  if (last != nullptr && iova - last->iova < last->length) return last;
+  const auto next = context.by_iova.upper_bound(iova);
+  if (next == context.by_iova.begin()) return nullptr;
+  Md* const md = std::prev(next)->second;
+  if (iova - md->iova >= md->length) return nullptr;
+  context.found_last = md;
+  return md;
+}
+
 bool through_bounce(ExtentCursor& from, ExtentCursor& to, std::uint64_t bytes) {
   thread_local const std::unique_ptr<std::byte[]> bounce(new std::byte[kBounceBytes]);
   return from.read(bounce.get(), bytes) && to.write(bounce.get(), bytes);
@@ -83,16 +95,11 @@ ReturnCode translate(const Lni& lni, std::uint32_t lac, std::uint64_t iova, std:
   if (lac >= lni.acs.size() || !lni.acs[lac]) return ReturnCode::invalid_ac;
   if (bytes == 0) return ReturnCode::ok;  // nothing is touched, so nothing has to be there
   if (iova + bytes < iova) return ReturnCode::no_translation;
-  const auto& by_iova = lni.acs[lac]->by_iova;
-  auto next = by_iova.upper_bound(iova);
-  if (next == by_iova.begin()) return ReturnCode::no_translation;
   const std::uint32_t needed = write ? wire::kMapWrite : wire::kMapRead;
-  for (auto at = std::prev(next); bytes != 0; ++at) {
-    if (at == by_iova.end()) return ReturnCode::no_translation;
-    const Md& md = *at->second;
-    if (iova < md.iova || iova - md.iova >= md.length || md.dead || md.memory == nullptr) {
-      return ReturnCode::no_translation;
-    }
+  while (bytes != 0) {
+    const Md* const found = descriptor_at(*lni.acs[lac], iova);
+    if (found == nullptr || found->dead || found->memory == nullptr) return ReturnCode::no_translation;
+    const Md& md = *found;
     if ((md.flags & needed) == 0) return ReturnCode::page_perm_error;
     const std::uint64_t inside = iova - md.iova;
     const std::uint64_t here = std::min(bytes, md.length - inside);
@@ -105,6 +112,15 @@ ReturnCode translate(const Lni& lni, std::uint32_t lac, std::uint64_t iova, std:
 }
 
 ReturnCode move(const Extents& from, const Extents& to, std::uint64_t bytes) {
+  // Nearly always: one piece on either side, and both can be touched.
+  if (from.size() == 1 && to.size() == 1) {
+    const Extent& in = from.front();
+    const Extent& out = to.front();
+    if (in.direct != nullptr && out.direct != nullptr && bytes <= in.bytes && bytes <= out.bytes) {
+      store_bytes(out.direct, in.direct, bytes);
+      return ReturnCode::ok;
+    }
+  }
   ExtentCursor source(from);
   ExtentCursor target(to);
   while (bytes != 0) {
@@ -162,7 +178,7 @@ Extents plain(const void* bytes, std::uint64_t length) {
   Extents out;
   // Reading lists and writing lists are one type; a payload is only ever read from.
   if (length != 0) {
-    out.push_back({.direct = const_cast<std::byte*>(static_cast<const std::byte*>(bytes)), .bytes = length});
+    out.push_back({nullptr, 0, const_cast<std::byte*>(static_cast<const std::byte*>(bytes)), length});
   }
   return out;
 }
