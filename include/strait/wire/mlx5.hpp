@@ -210,8 +210,21 @@ struct UmrControlSeg {
   std::uint8_t reserved16[32];
 };
 inline constexpr std::uint8_t kUmrInline = 0x80;
-inline constexpr std::uint8_t kUmrCheckFree = 0x20;  // fails unless the key is free
-inline constexpr std::uint8_t kUmrCheckQpn = 0x08;   // fails unless the key is this queue pair's
+inline constexpr std::uint8_t kUmrCheckFree = 0x20;   // fails unless the key is free
+inline constexpr std::uint8_t kUmrPartOfList = 0x10;  // translation_offset counts; otherwise it is BSF octowords
+inline constexpr std::uint8_t kUmrCheckQpn = 0x08;    // fails unless the key is this queue pair's
+// mkey_mask: what of the MkeySeg counts.
+inline constexpr std::uint64_t kUmrMaskLength = 1u << 0;
+inline constexpr std::uint64_t kUmrMaskStart = 1u << 6;
+inline constexpr std::uint64_t kUmrMaskSignatureError = 1u << 9;
+inline constexpr std::uint64_t kUmrMaskBsf = 1u << 12;
+inline constexpr std::uint64_t kUmrMaskVariant = 1u << 13;
+inline constexpr std::uint64_t kUmrMaskQpn = 1u << 14;
+inline constexpr std::uint64_t kUmrMaskLocalWrite = 1u << 18;
+inline constexpr std::uint64_t kUmrMaskRemoteRead = 1u << 19;
+inline constexpr std::uint64_t kUmrMaskRemoteWrite = 1u << 20;
+inline constexpr std::uint64_t kUmrMaskAtomic = 1u << 21;
+inline constexpr std::uint64_t kUmrMaskFree = 1u << 29;
 inline constexpr std::uint32_t kUmrControlSegments = 3;
 static_assert(sizeof(UmrControlSeg) == kUmrControlSegments * kSegmentBytes);
 static_assert(offsetof(UmrControlSeg, flags) == 0 && offsetof(UmrControlSeg, reserved1) == 1);
@@ -242,6 +255,32 @@ static_assert(offsetof(MkeySeg, reserved3) == 3 && offsetof(MkeySeg, qpn_mkey) =
 static_assert(offsetof(MkeySeg, reserved8) == 8 && offsetof(MkeySeg, flags_pd) == 12);
 static_assert(offsetof(MkeySeg, start_addr) == 16 && offsetof(MkeySeg, len) == 24);
 static_assert(offsetof(MkeySeg, reserved32) == 32);
+
+// What a key is made of follows, in whole blocks, filled up with zeros: either data segments, each a range of another
+// key; or a repeat block and its entries. Those take turns, `repeat_count` times: each gives `byte_count` bytes of
+// another key, the next time those `stride` bytes further on.
+struct RepeatBlockSeg {
+  be32 byte_count;  // of all entries, once
+  be32 op;          // kRepeatOp, where a data segment has its key
+  be32 repeat_count;
+  be16 reserved12;
+  be16 entries;
+};
+inline constexpr std::uint32_t kRepeatOp = 0x400;
+static_assert(sizeof(RepeatBlockSeg) == kSegmentBytes);
+static_assert(offsetof(RepeatBlockSeg, byte_count) == 0 && offsetof(RepeatBlockSeg, op) == 4);
+static_assert(offsetof(RepeatBlockSeg, repeat_count) == 8 && offsetof(RepeatBlockSeg, reserved12) == 12);
+static_assert(offsetof(RepeatBlockSeg, entries) == 14);
+
+struct RepeatEntrySeg {
+  be16 stride;
+  be16 byte_count;
+  be32 key;
+  be64 addr;
+};
+static_assert(sizeof(RepeatEntrySeg) == kSegmentBytes);
+static_assert(offsetof(RepeatEntrySeg, stride) == 0 && offsetof(RepeatEntrySeg, byte_count) == 2);
+static_assert(offsetof(RepeatEntrySeg, key) == 4 && offsetof(RepeatEntrySeg, addr) == 8);
 
 struct WaitSeg {
   std::uint8_t reserved[8];
