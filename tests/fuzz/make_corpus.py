@@ -164,6 +164,21 @@ def wqe():
     def atomic(width):
         return struct.pack(">IIQ", width, 0x99, 0x7F0000002000)
 
+    # What UMR writes: which parts of the key's context count, that context, and what the key is made of.
+    def umr(parts=b"", length=0, rights=0x78, flags=0x80, mask=0x203C2000, free=0, key=0x1101):
+        parts += bytes(-len(parts) % 64)
+        body = struct.pack(">BxxxHHQ32x", flags, len(parts) // 16, 0, mask | (1 if parts else 0))
+        body += struct.pack(">BxBxIIIQQ32x", free, rights, 0xFFFFFF00 | key & 0xFF, 0, 0, 0, length)
+        head = control(0x25, 1 + (len(body) + len(parts)) // 16)
+        return send(head[:12] + struct.pack(">I", key) + body + parts)
+
+    def part(length, address, key=0x1001):
+        return struct.pack(">IIQ", length, key, address)
+
+    def block(rounds, *entries):
+        head = struct.pack(">IIIHH", sum(length for length, _, _ in entries), 0x400, rounds, 0, len(entries))
+        return head + b"".join(struct.pack(">HHIQ", stride, length, 0x1001, at) for length, stride, at in entries)
+
     receive = struct.pack(">IIQ", 1024, 0x99, 0x7F0000003000)
     terminator = struct.pack(">IIQ", 0, 0x100, 0)
     return {
@@ -193,6 +208,16 @@ def wqe():
         "over-1-gib": send(control(0x0A, 3) + struct.pack(">IIQ", 1 << 30, 1, 2) * 2),
         "inline-runs-out": send(control(0x0A, 2) + struct.pack(">I", 0x80000000 | 500)),
         "umr": send(control(0x25, 3) + raddr + data),
+        "umr-list": umr(part(8, 0x1000) + part(100, 0x1F00) + part(9, 0x1800), 117),
+        "umr-list-short": umr(part(8, 0x1000) + part(100, 0x1FF0), 200),
+        "umr-list-itself": umr(part(64, 0, 0x1101), 64),
+        "umr-repeat": umr(block(20, (8, 10, 0x1000), (5, 5, 0x1800)), 260),
+        "umr-repeat-in-place": umr(block(0xFFFFFFFF, (3, 0, 0x1FFD), (1, 1, 0x1000)), 1 << 34),
+        "umr-rights": umr(rights=0x08),
+        "umr-length": umr(length=1, mask=0x203C2001),
+        "umr-start": umr(part(4096, 0x1000), 4096, mask=0x203C2040),
+        "umr-frees": umr(flags=0x98, mask=0x20006000, free=0x40),
+        "umr-signature": umr(part(512, 0x1000), 512, mask=0x203C3000),
         "receive": send(receive + terminator, available=2, patch=8),
         "receive-full": send(receive * 4, available=2, patch=8),
         "receive-inline": send(inline(b"no") + terminator, available=2, patch=8),
@@ -546,6 +571,12 @@ def devx():
     alias = step(0, box(0x200, *mkey_fields, (0x96, 2, 3), (0x100, 64, 0x1000), (0x140, 64, 4096), (0x25B, 5, 12),
                         (0x300, 32, 1), (0x8A0, 32, NEWEST << 8 | 7), (0x8C0, 64, 0x70000), size=288))
 
+    empty = step(0, box(0x200, (0x81, 1, 1), (0x90, 1, 1), (0x95, 1, 1), (0x96, 2, 2), (0xA0, 24, 0xFFFFFF), (0xE7, 1, 1),
+                        (0xE8, 24, NEWEST), (0x220, 32, 4)))
+    parts = step(0, box(0x200, *mkey_fields, (0x96, 2, 2), (0x140, 64, 80), (0x300, 32, 2), (0x880, 32, 64),
+                        (0x8A0, 32, NEWEST << 8 | 7), (0x8C0, 64, 0x70000), (0x900, 32, 16),
+                        (0x920, 32, NEWEST << 8 | 7), (0x940, 64, 0x70100), size=304))
+
     def change(opcode, *fields):
         return step(1, box(opcode, (0x48, 24, NEWEST), *fields), handle=5)
 
@@ -566,6 +597,8 @@ def devx():
         "shared": pd + cq + rmp + step(0, box(0x500, *qp_fields, (0x625, 3, 1), (0x628, 24, NEWEST))),
         "shared-cyclic": pd + cyclic,
         "key": pd + mkey + alias + step(3, b"", handle=4) + step(3, b"", handle=5),
+        "key-empty": pd + empty + step(3, b"", handle=4),
+        "key-parts": pd + mkey + parts + step(3, b"", handle=5) + step(3, b"", handle=4),
         "short": step(0, box(0x500, size=64)) + step(0, b"\x04\0\0\0") + step(0, box(0x400, *cq_fields), room=1),
         "umem": step(5, struct.pack("<HHB", 0x9000, 0x1000, 0)) + step(0, box(0x400, *cq_fields[:-2], (0x2C0, 32, 3))),
         "umem-beyond": step(0, box(0x400, *cq_fields[:-1], (0x280, 64, 0x7FF0))),

@@ -167,17 +167,23 @@ DecodeFault read_key_change(const RingView& ring, std::uint64_t offset, std::uin
   out.frees = (mkey.free & m::kMkeyFree) != 0;
   out.check_free = (umr.flags & m::kUmrCheckFree) != 0;
   out.check_qpn = (umr.flags & m::kUmrCheckQpn) != 0;
+  out.mask = umr.mkey_mask.value();
+  out.list_segments = umr.klm_octowords.value();
+  out.list_offset = offset + fixed * m::kSegmentBytes;
+  out.inlined = (umr.flags & m::kUmrInline) != 0;
+  out.part_of_list = (umr.flags & m::kUmrPartOfList) != 0;
+  out.signature = !out.part_of_list && umr.translation_offset.value() != 0;
   if (out.frees) return {};
   const auto right = [&](std::uint8_t bit, std::uint32_t means) { return (mkey.access & bit) != 0 ? means : 0u; };
   out.access = right(m::kMkeyRemoteWrite, STRAIT_NIC_REMOTE_WRITE) | right(m::kMkeyRemoteRead, STRAIT_NIC_REMOTE_READ) |
-               right(m::kMkeyAtomic, STRAIT_NIC_REMOTE_ATOMIC);
+               right(m::kMkeyAtomic, STRAIT_NIC_REMOTE_ATOMIC) | right(m::kMkeyLocalWrite, STRAIT_NIC_LOCAL_WRITE);
   out.start = mkey.start_addr.value();
   out.length_bytes = mkey.len.value();
-  if ((umr.flags & m::kUmrInline) == 0 || segments < fixed + 1)
-    return malformed("a window without the piece that it maps");
+  if (!out.inlined) return {};
+  if (out.list_segments > segments - fixed) return malformed("a key's parts run past the end of its work request");
+  if (segments == fixed) return {};
   const auto target = segment_at<m::DataSeg>(ring, offset + fixed * m::kSegmentBytes);
   out.target = {target.addr.value(), target.byte_count.value(), target.lkey.value(), false};
-  if (out.target.length_bytes != out.length_bytes) return malformed("a window that is not as long as what it maps");
   return {};
 }
 

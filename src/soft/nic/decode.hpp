@@ -31,7 +31,7 @@ struct LocalPiece {
 
 inline constexpr std::uint32_t kMaxPieces = wire::mlx5::kMaxSegments;
 
-// What a UMR work request does to a memory window.
+// What a UMR work request does to a memory window, or to a key that is made of others.
 struct KeyChange {
   std::uint32_t old_key;
   std::uint8_t new_variant;  // low byte of its key from now on
@@ -42,7 +42,14 @@ struct KeyChange {
   std::uint32_t access;
   std::uint64_t start;
   std::uint64_t length_bytes;
-  LocalPiece target;  // what it maps: a piece of a registration
+  LocalPiece target;  // what a window maps: a piece of a registration. 0 bytes: none is given
+  // Of keys that are made of others.
+  std::uint64_t mask;           // wire::mlx5::kUmrMask*: what changes
+  std::uint64_t list_offset;    // in the ring
+  std::uint32_t list_segments;  // 0: it stays made of what it is
+  bool inlined;                 // the list lies in the work request
+  bool part_of_list;
+  bool signature;
 };
 
 struct SendWork {

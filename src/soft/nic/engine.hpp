@@ -91,7 +91,8 @@ class Engine {
   [[nodiscard]] bool reached_by_port(std::uint32_t key);
   // Another key for peers (MemoryTable::AliasRequest). It maps nothing any more when the registration has gone.
   [[nodiscard]] Result<std::uint32_t> add_alias(const MemoryTable::AliasRequest& request);
-  [[nodiscard]] Status remove_alias(std::uint32_t key);
+  [[nodiscard]] Result<std::uint32_t> add_indirect(IndirectRequest request);
+  [[nodiscard]] Status remove_alias(std::uint32_t key);  // or an indirect key, whatever its low byte is by now
   // Gives a key that nobody was told of yet the low byte that its owner chose. The key it then has.
   [[nodiscard]] Result<std::uint32_t> name_key(std::uint32_t key, std::uint8_t low_byte);
   // `what`: kRereg*. The key stays the same; after a failure so does everything else.
@@ -214,6 +215,7 @@ class Engine {
 
   // keys.cpp
   [[nodiscard]] bool change_key(QueuePair& qp, const KeyChange& change, DecodeFault& fault);
+  [[nodiscard]] bool change_indirect(QueuePair& qp, Registration& key, const KeyChange& change, DecodeFault& fault);
   void invalidate_key(QueuePair& qp, std::uint32_t key);
   [[nodiscard]] Registration* check_remote(const QueuePair& qp, std::uint32_t key, std::uint64_t address,
                                            std::uint64_t length_bytes, std::uint32_t access, KeyFault& fault) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "soft/nic/engine.hpp"
+#include "soft/nic/indirect.hpp"
 
 namespace strait::soft::nic {
 namespace m = wire::mlx5;
@@ -30,10 +31,12 @@ Result<std::uint32_t> Engine::add_alias(const MemoryTable::AliasRequest& request
 
 Status Engine::remove_alias(std::uint32_t key) {
   const std::scoped_lock lock(mutex_);
-  const Registration* const alias = memory_.find(key);
-  if (alias == nullptr || alias->kind != KeyKind::alias) return fail(Code::invalid, "no alias has the key {:#x}", key);
+  const Registration* alias = memory_.find_indirect(key);
+  if (alias == nullptr) alias = memory_.find(key);
+  if (alias == nullptr || (alias->kind != KeyKind::alias && alias->kind != KeyKind::indirect))
+    return fail(Code::invalid, "no key made of others is {:#x}", key);
   const std::uint32_t pd = alias->pd;
-  STRAIT_CHECK(memory_.remove(key));
+  STRAIT_CHECK(memory_.remove(alias->key));
   --pds_[pd];
   return {};
 }
@@ -107,6 +110,9 @@ bool Engine::change_key(QueuePair& qp, const KeyChange& change, DecodeFault& fau
     fault = bind_fault(reason);
     return false;
   };
+  if (Registration* const indirect = memory_.find_indirect(change.old_key);
+      indirect != nullptr && indirect->pd == qp.pd)
+    return change_indirect(qp, *indirect, change, fault);
   Registration* const window = memory_.find_window(change.old_key);
   if (window == nullptr || window->pd != qp.pd) return refuse("no memory window of this domain has the key");
   const bool bound = window->parent != 0;
@@ -123,6 +129,10 @@ bool Engine::change_key(QueuePair& qp, const KeyChange& change, DecodeFault& fau
     qp.keys_changed = qp.next + 1;
     return true;
   }
+  if (change.target.length_bytes == 0 || change.target.length_bytes != change.length_bytes) {
+    fault = {m::Syndrome::local_qp_operation, "a window that is not as long as what it maps", kVendorMalformed};
+    return false;
+  }
   if (change.check_free && bound) return refuse("the memory window is bound; invalidate it first");
   if ((window->kind == KeyKind::window_1) != change.any_qp) return refuse("bound as if it were of the other type");
   KeyFault why = KeyFault::none;
@@ -137,7 +147,7 @@ bool Engine::change_key(QueuePair& qp, const KeyChange& change, DecodeFault& fau
   window->address = change.start;
   window->length_bytes = change.length_bytes;
   window->bytes = target->at(piece.address);
-  window->access = change.access;
+  window->access = change.access & kRemote;
   window->parent = piece.lkey;
   window->qpn = change.any_qp ? 0 : qp.qpn & m::kMaxQpn;
   qp.keys_changed = qp.next + 1;
@@ -152,6 +162,8 @@ void Engine::invalidate_key(QueuePair& qp, std::uint32_t key) {
     found->access &= ~kRemote;  // the owner still frees it
   } else if (found->kind == KeyKind::window_2 && found->qpn == qp.qpn) {
     MemoryTable::unbind(*found);
+  } else if (found->kind == KeyKind::indirect) {
+    found->indirect->invalidate();
   }
 }
 

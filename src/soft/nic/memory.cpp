@@ -5,13 +5,14 @@
 #include <bit>
 #include <cstring>
 
+#include "soft/nic/indirect.hpp"
 #include "soft/nic/verbs.hpp"
 #include "sys/files.hpp"
 
 namespace strait::soft::nic {
 namespace {
 
-constexpr std::uint32_t kMaxRegistrations = 1u << 24;
+constexpr std::uint32_t kMaxRegistrations = (1u << 24) - 16;  // indices have 24 bits, and the first are left out
 
 // A descriptor the engine may map: a memfd that cannot shrink, or a dma-buf, whose size never changes.
 Status check_importable(int fd, std::uint64_t need_bytes) {
@@ -117,14 +118,14 @@ Status MemoryTable::translate(Registration& made, const strait_nic_mr_request& r
 
 Result<strait_nic_mr> MemoryTable::add(const strait_nic_mr_request& request, const sys::Calls& calls) {
   if (size_ >= kMaxRegistrations && free_.empty()) {
-    return fail(Code::limit, "the software NIC holds {} registrations, its maximum", kMaxRegistrations - 1);
+    return fail(Code::limit, "the software NIC holds {} registrations, its maximum", kMaxRegistrations);
   }
   Registration made;
   made.pd = request.pd;
   made.access = request.access;
   STRAIT_CHECK(translate(made, request, calls));
   made.key = take_key();
-  Registration& entry = slot(made.key >> 8);
+  Registration& entry = *entry_of(made.key);
   entry = std::move(made);
   ++live_;
   count_port(entry.port, true);
@@ -149,7 +150,7 @@ Status MemoryTable::change(std::uint32_t key, std::uint32_t what, const strait_n
     *entry = std::move(made);
   }
   // Windows were bound to what it was.
-  for (std::uint32_t i = 1; i < size_; ++i) {
+  for (std::uint32_t i = 0; i < size_; ++i) {
     if (slot(i).parent == key) unbind(slot(i));
   }
   if ((what & kReregPd) != 0) entry->pd = request.pd;
@@ -159,12 +160,12 @@ Status MemoryTable::change(std::uint32_t key, std::uint32_t what, const strait_n
 
 Result<std::uint32_t> MemoryTable::add_window(std::uint32_t pd, KeyKind kind) {
   if (size_ >= kMaxRegistrations && free_.empty())
-    return fail(Code::limit, "the software NIC holds {} registrations, its maximum", kMaxRegistrations - 1);
+    return fail(Code::limit, "the software NIC holds {} registrations, its maximum", kMaxRegistrations);
   Registration made;
   made.pd = pd;
   made.kind = kind;
   made.key = take_key();
-  Registration& entry = slot(made.key >> 8);
+  Registration& entry = *entry_of(made.key);
   entry = std::move(made);
   ++live_;
   return entry.key;
@@ -183,7 +184,7 @@ Result<std::uint32_t> MemoryTable::add_alias(const AliasRequest& request) {
   if (first >= request.length_bytes || missing >= of->length_bytes)
     return fail(Code::invalid, "nothing of the registration with key {:#x} is in the range", request.of);
   STRAIT_TRY(const std::uint32_t key, add_window(request.pd, KeyKind::alias));
-  Registration& made = slot(key >> 8);
+  Registration& made = *entry_of(key);
   const std::uint32_t writes = STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_ATOMIC;
   made.access = (of->access & STRAIT_NIC_LOCAL_WRITE) != 0 ? request.access : request.access & ~writes;
   made.address = request.address + first;
@@ -194,11 +195,14 @@ Result<std::uint32_t> MemoryTable::add_alias(const AliasRequest& request) {
 }
 
 Registration* MemoryTable::find_window(std::uint32_t key) {
-  const std::uint32_t index = key >> 8;
-  if (index == 0 || index >= size_) return nullptr;
-  Registration& entry = slot(index);
-  const bool window = entry.kind == KeyKind::window_1 || entry.kind == KeyKind::window_2;
-  return entry.key != 0 && window ? &entry : nullptr;
+  Registration* const entry = entry_of(key);
+  if (entry == nullptr || entry->key == 0) return nullptr;
+  return entry->kind == KeyKind::window_1 || entry->kind == KeyKind::window_2 ? entry : nullptr;
+}
+
+Registration* MemoryTable::find_indirect(std::uint32_t key) {
+  Registration* const entry = entry_of(key);
+  return entry != nullptr && entry->key != 0 && entry->kind == KeyKind::indirect ? entry : nullptr;
 }
 
 Status MemoryTable::remove_window(std::uint32_t key) {
@@ -223,9 +227,9 @@ std::uint32_t MemoryTable::take_key() {
     free_.pop_front();
     return (old & ~0xffu) | ((old + 1) & 0xffu);
   }
-  const std::uint32_t index = size_++;
-  if (index / kChunk >= chunks_.size()) chunks_.push_back(std::make_unique<Registration[]>(kChunk));
-  return index << 8 | 1;
+  const std::uint32_t i = size_++;
+  if (i / kChunk >= chunks_.size()) chunks_.push_back(std::make_unique<Registration[]>(kChunk));
+  return (i + kFirstIndex) << 8 | 1;
 }
 
 Status MemoryTable::remove(std::uint32_t key) {

@@ -21,8 +21,12 @@
 
 namespace strait::soft::nic {
 
-// An alias is another key for bytes of a registration, for peers only.
-enum class KeyKind : std::uint8_t { registration, window_1, window_2, alias };
+class IndirectKey;
+struct IndirectRequest;
+
+// An alias is another key for bytes of a registration, for peers only. An indirect key is made of parts of others
+// (indirect.hpp).
+enum class KeyKind : std::uint8_t { registration, window_1, window_2, alias, indirect };
 
 // One registration, or a memory window. Everything a check needs lies in its first cache line.
 struct alignas(64) Registration {
@@ -41,6 +45,7 @@ struct alignas(64) Registration {
   sys::Fd held;                  // the descriptor of memory that only the port reaches: an open one keeps the memory
   mutable bool revoked = false;  // the port said so: the key maps nothing any more
   bool closing = false;          // being deregistered: no copy begins any more
+  std::shared_ptr<IndirectKey> indirect;
 
   [[nodiscard]] bool covers(std::uint64_t at, std::uint64_t length) const {
     // Written so that neither side of a comparison can overflow.
@@ -60,19 +65,15 @@ class MemoryTable {
   [[nodiscard]] Status remove(std::uint32_t key);
 
   [[nodiscard]] Registration* find(std::uint32_t key) {
-    const std::uint32_t index = key >> 8;
-    if (index >= size_) return nullptr;
-    Registration& entry = slot(index);
-    return entry.key == key && key != 0 ? &entry : nullptr;
+    Registration* const entry = entry_of(key);
+    return entry != nullptr && entry->key == key ? entry : nullptr;
   }
   // The registration behind `key` if this access is allowed, else null and the reason.
   [[nodiscard]] Registration* check(std::uint32_t key, std::uint32_t pd, std::uint64_t address,
                                     std::uint64_t length_bytes, std::uint32_t access, KeyFault& fault) {
     Registration* entry = find(key);
-    if (entry == nullptr || entry->kind != KeyKind::registration) {
-      fault = KeyFault::unknown_key;
-      return nullptr;
-    }
+    if (entry == nullptr || entry->kind != KeyKind::registration) [[unlikely]]
+      return check_indirect(entry, pd, address, length_bytes, access, fault);
     return check_entry(entry, pd, address, length_bytes, access, fault);
   }
   // The same for a peer's access through queue pair `qpn`, who may also have been given the key of a window.
@@ -84,10 +85,8 @@ class MemoryTable {
       fault = KeyFault::unknown_key;
       return nullptr;
     }
-    if (entry->kind != KeyKind::registration && !window_holds(*entry, qpn)) [[unlikely]] {
-      fault = KeyFault::unknown_key;
-      return nullptr;
-    }
+    if (entry->kind != KeyKind::registration && !window_holds(*entry, qpn)) [[unlikely]]
+      return check_indirect(entry, pd, address, length_bytes, access, fault);
     return check_entry(entry, pd, address, length_bytes, access, fault);
   }
 
@@ -114,6 +113,10 @@ class MemoryTable {
     std::uint64_t length_bytes = 0;
   };
   [[nodiscard]] Result<std::uint32_t> add_alias(const AliasRequest& request);
+  // `guarded`: pages are opened before they are touched (strict.hpp).
+  [[nodiscard]] Result<std::uint32_t> add_indirect(IndirectRequest request, bool guarded);
+  // Whatever its low byte is by now.
+  [[nodiscard]] Registration* find_indirect(std::uint32_t key);
   // Windows: a key that maps nothing until it is bound.
   [[nodiscard]] Result<std::uint32_t> add_window(std::uint32_t pd, KeyKind kind);
   // Whatever its low byte is by now.
@@ -127,7 +130,7 @@ class MemoryTable {
     window.qpn = 0;
   }
 
- private:
+  // What the entry itself says, whatever it is made of.
   [[nodiscard]] static Registration* check_entry(Registration* entry, std::uint32_t pd, std::uint64_t address,
                                                  std::uint64_t length_bytes, std::uint32_t access, KeyFault& fault) {
     if (entry->pd != pd) {
@@ -141,6 +144,11 @@ class MemoryTable {
     }
     return nullptr;
   }
+
+ private:
+  // Of a key that is no registration: what it is made of too. Null and unknown_key if it is not indirect either.
+  [[nodiscard]] Registration* check_indirect(Registration* entry, std::uint32_t pd, std::uint64_t address,
+                                             std::uint64_t length_bytes, std::uint32_t access, KeyFault& fault);
   // Bound, by this queue pair if it is one's own, to memory that is still registered.
   [[nodiscard]] bool window_holds(const Registration& window, std::uint32_t qpn) {
     return window.parent != 0 && (window.qpn == 0 || window.qpn == qpn) && find(window.parent) != nullptr;
@@ -157,12 +165,19 @@ class MemoryTable {
  private:
   // Chunks, so that entries never move and the few chunk pointers stay in the nearest cache.
   static constexpr std::uint32_t kChunk = 4096;
-  [[nodiscard]] Registration& slot(std::uint32_t index) { return chunks_[index / kChunk][index % kChunk]; }
+  // No key is 0, and some low ones are no keys where they lie: 0x100 ends receives, 0x400 begins a repeated block.
+  static constexpr std::uint32_t kFirstIndex = 16;
+  [[nodiscard]] Registration& slot(std::uint32_t i) { return chunks_[i / kChunk][i % kChunk]; }
+  // Whatever its low byte is, and whether or not it is in use.
+  [[nodiscard]] Registration* entry_of(std::uint32_t key) {
+    const std::uint32_t i = (key >> 8) - kFirstIndex;
+    return i < size_ ? &slot(i) : nullptr;
+  }
   [[nodiscard]] std::uint32_t take_key();
   [[nodiscard]] Status translate(Registration& made, const strait_nic_mr_request& request, const sys::Calls& calls);
 
   std::vector<std::unique_ptr<Registration[]>> chunks_;
-  std::uint32_t size_ = 1;          // index 0 stays empty: no key is 0
+  std::uint32_t size_ = 0;
   std::deque<std::uint32_t> free_;  // keys that were removed
   std::size_t live_ = 0;
   void count_port(const strait_memory_port* port, bool one_more);
