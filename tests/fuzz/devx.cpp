@@ -129,9 +129,11 @@ class Program {
     if (command == prm::Command::create_rmp) name(prm::at(prm::create_rmp::kWq, prm::wq::kPd), prm::Command::alloc_pd);
     if (command == prm::Command::create_mkey) {
       name(prm::at(prm::create_mkey::kContext, prm::mkc::kPd), prm::Command::alloc_pd);
-      const prm::Field part = prm::at(static_cast<std::uint32_t>(prm::create_mkey::kBytes * 8), prm::klm::kKey);
-      if (prm::end_of(part) <= n && prm::get(in, part) >> 8 == kNewest)
-        prm::put(in, part, newest_[command] << 8 | (prm::get(in, part) & 0xff));
+      for (std::size_t entry = prm::create_mkey::kBytes; entry < n; entry += prm::klm::kBytes) {
+        const prm::Field part = prm::at(static_cast<std::uint32_t>(entry * 8), prm::klm::kKey);
+        if (prm::end_of(part) <= n && prm::get(in, part) >> 8 == kNewest)
+          prm::put(in, part, newest_[command] << 8 | (prm::get(in, part) & 0xff));
+      }
     }
   }
 

@@ -140,7 +140,6 @@ inline constexpr Field kLogMaxMessage{0x1c3, 5};
 inline constexpr Field kCqeVersion{0x1fc, 4};
 inline constexpr Field kCompactAddressVector{0x200, 1};
 inline constexpr Field kUmrModifyAtomicDisabled{0x208, 1};
-inline constexpr Field kUmrIndirectMkeyDisabled{0x209, 1};
 inline constexpr Field kRoce{0x21d, 1};
 inline constexpr Field kAtomic{0x21e, 1};
 inline constexpr Field kUar4k{0x240, 1};
@@ -349,10 +348,14 @@ inline constexpr Field kAccessMode{0x16, 2};
 inline constexpr Field kQpn{0x20, 24};  // all ones: any
 inline constexpr Field kVariant{0x38, 8};
 inline constexpr Field kWholeMemory{0x60, 1};  // length64
+inline constexpr Field kSignature{0x61, 1};    // bsf_en
+inline constexpr Field kRemoteInvalidate{0x67, 1};
 inline constexpr Field kPd{0x68, 24};
 inline constexpr Field kStart{0x80, 64};
 inline constexpr Field kLength{0xc0, 64};
+inline constexpr Field kTranslations{0x1a0, 32};  // room for this many parts
 inline constexpr Field kLogPageSize{0x1db, 5};
+inline constexpr Field kCrypto{0x1e3, 2};
 }  // namespace mkc
 
 // ---- Events ---------------------------------------------------------------------------------------------------------

@@ -212,13 +212,41 @@ TEST_F(Devx, KeysHaveTheLowByteThatWasAskedFor) {
   const Letter alias = made(list);
   EXPECT_NE(alias.number(), direct.number());
   list.put(prm::at((272 + 16) * 8, prm::klm::kAddress), 0x7000'0000'0000);  // both parts the same: no range
-  expect_refusal(list, prm::Status::bad_opcode, Syndrome::not_supported);
+  const Letter twice = made(list);
+  EXPECT_NE(twice.number(), alias.number());
   list.put(prm::create_mkey::kEntries, 3);
   expect_refusal(list, prm::Status::bad_input_length, Syndrome::input_too_short);
   list.put(prm::create_mkey::kEntries, 1).put(prm::at(272 * 8, prm::klm::kKey), 0x123456);
   expect_refusal(list, prm::Status::bad_resource, Syndrome::no_such_key);
   EXPECT_EQ(destroy(direct.handle), 0);
   EXPECT_EQ(destroy(alias.handle), 0);
+  EXPECT_EQ(destroy(pd.handle), -EBUSY);
+  EXPECT_EQ(destroy(twice.handle), 0);
+  EXPECT_EQ(destroy(pd.handle), 0);
+}
+
+// What mlx5dv_create_mkey asks for.
+TEST_F(Devx, KeysForWorkRequestsHaveNothingInThemYet) {
+  const Letter pd = made(Letter(prm::Command::alloc_pd, 16));
+  const auto at = [](prm::Field field) { return prm::at(prm::create_mkey::kContext, field); };
+  Letter empty(prm::Command::create_mkey);
+  empty.put(at(prm::mkc::kFree), 1).put(at(prm::mkc::kUmr), 1).put(at(prm::mkc::kAccessMode), 2);
+  empty.put(at(prm::mkc::kLocalRead), 1).put(at(prm::mkc::kQpn), 0xffffff).put(at(prm::mkc::kPd), pd.number());
+  empty.put(at(prm::mkc::kTranslations), 4);
+  const Letter key_made = made(empty);
+  EXPECT_NE(key_made.number(), 0u);
+  EXPECT_EQ(destroy(pd.handle), -EBUSY);
+  EXPECT_EQ(destroy(key_made.handle), 0);
+  Letter spoilt = empty;
+  expect_refusal(spoilt.put(at(prm::mkc::kSignature), 1), prm::Status::bad_opcode, Syndrome::not_supported);
+  spoilt = empty;
+  expect_refusal(spoilt.put(at(prm::mkc::kCrypto), 1), prm::Status::bad_opcode, Syndrome::not_supported);
+  spoilt = empty;
+  expect_refusal(spoilt.put(at(prm::mkc::kAccessMode), 1), prm::Status::bad_opcode, Syndrome::not_supported);
+  spoilt = empty;
+  expect_refusal(spoilt.put(at(prm::mkc::kUmr), 0), prm::Status::bad_parameter, Syndrome::bad_value);
+  spoilt = empty;
+  expect_refusal(spoilt.put(at(prm::mkc::kPd), 0x7777), prm::Status::bad_resource, Syndrome::no_such_pd);
   EXPECT_EQ(destroy(pd.handle), 0);
 }
 

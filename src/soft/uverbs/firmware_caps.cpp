@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the device can do, in the words of its firmware. The same as the verbs attributes say (limits.hpp); what is zero
-// is not there by command: on-demand paging (which verbs have), dynamically connected transport, indirect keys, tag
-// matching, striding receives, compressed completions, link aggregation, flow tables, crypto.
+// is not there by command: on-demand paging (which verbs have), dynamically connected transport, tag matching, striding
+// receives, compressed completions, link aggregation, flow tables, crypto.
 #include <bit>
 
 #include "soft/uverbs/firmware.hpp"
@@ -40,7 +40,6 @@ constexpr Cap kGeneral[] = {
     {prm::cap::kCqeVersion, 1},
     {prm::cap::kFixedBufferSize, 1},
     {prm::cap::kUmrModifyAtomicDisabled, 1},
-    {prm::cap::kUmrIndirectMkeyDisabled, 1},
     {prm::cap::kRoce, 1},
     {prm::cap::kAtomic, 1},
     {prm::cap::kUar4k, 1},

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory keys, and receives that many queue pairs share, by command.
+#include <vector>
+
+#include "soft/nic/indirect.hpp"
 #include "soft/uverbs/firmware.hpp"
 
 namespace strait::soft::uverbs {
@@ -10,52 +13,54 @@ namespace {
 
 constexpr std::uint32_t kMostParts = 4096;
 
-// A key made of others, where it is one range of one key: what is called `address` there.
-struct OneRange {
+// A range of another key.
+struct Range {
   std::uint32_t key = 0;
   std::uint64_t address = 0;
-  Verdict verdict;
+  std::uint64_t length_bytes = 0;
 };
 
-OneRange one_range(const Mailbox& mailbox, prm::AccessMode mode, std::uint32_t log_part) {
+// What a key is made of, with neighbours put together.
+Verdict read_ranges(const Mailbox& mailbox, prm::AccessMode mode, std::uint32_t log_part, std::vector<Range>& out) {
   const std::uint32_t count = mailbox.get32(prm::create_mkey::kEntries);
-  if (count == 0 || count > kMostParts) return {0, 0, {prm::Status::bad_parameter, Syndrome::bad_value}};
+  if (count == 0 || count > kMostParts) return {prm::Status::bad_parameter, Syndrome::bad_value};
   if (mailbox.in_bytes() < prm::create_mkey::kBytes + std::size_t{count} * prm::klm::kBytes)
-    return {0, 0, {prm::Status::bad_input_length, Syndrome::input_too_short}};
-  OneRange out;
-  std::uint64_t next = 0;
+    return {prm::Status::bad_input_length, Syndrome::input_too_short};
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t at = static_cast<std::uint32_t>((prm::create_mkey::kBytes + i * prm::klm::kBytes) * 8);
-    const std::uint32_t key = mailbox.get32(prm::at(at, prm::klm::kKey));
-    const std::uint64_t address = mailbox.get(prm::at(at, prm::klm::kAddress));
-    if (i == 0) {
-      out.key = key;
-      out.address = address;
-    } else if (key != out.key || address != next) {
-      return {0, 0, {prm::Status::bad_opcode, Syndrome::not_supported}};
+    const Range range{
+        mailbox.get32(prm::at(at, prm::klm::kKey)), mailbox.get(prm::at(at, prm::klm::kAddress)),
+        mode == prm::AccessMode::list ? mailbox.get(prm::at(at, prm::klm::kByteCount)) : std::uint64_t{1} << log_part};
+    if (range.length_bytes == 0) return {prm::Status::bad_parameter, Syndrome::bad_value};
+    if (!out.empty() && out.back().key == range.key && out.back().address + out.back().length_bytes == range.address) {
+      out.back().length_bytes += range.length_bytes;
+    } else {
+      out.push_back(range);
     }
-    next = address + (mode == prm::AccessMode::list ? mailbox.get(prm::at(at, prm::klm::kByteCount))
-                                                    : std::uint64_t{1} << log_part);
   }
-  return out;
+  return {};
 }
 
 }  // namespace
 
-// Keys over pages of a umem, and keys made of others as far as those are one range of one key: for peers only. Such as
-// work requests fill later (UMR), and those of physical addresses, are not there.
+// Keys over pages of a umem, keys made of others, and such as work requests fill later (UMR). Those of physical
+// addresses are not there, nor signatures and crypto.
 Verdict Firmware::create_mkey(const Mailbox& mailbox, DevxObject& made) {
   const auto said = [&](prm::Field field) { return mailbox.get(prm::at(prm::create_mkey::kContext, field)); };
   const auto mode = static_cast<prm::AccessMode>(said(prm::mkc::kAccessMode));
-  if (mode == prm::AccessMode::physical || said(prm::mkc::kAccessModeHigh) != 0 || said(prm::mkc::kFree) != 0 ||
-      said(prm::mkc::kUmr) != 0 || said(prm::mkc::kWholeMemory) != 0 || said(prm::mkc::kQpn) != 0xffffff)
+  const bool by_work_request = said(prm::mkc::kUmr) != 0;
+  if (mode == prm::AccessMode::physical || said(prm::mkc::kAccessModeHigh) != 0 || said(prm::mkc::kSignature) != 0 ||
+      said(prm::mkc::kCrypto) != 0 || said(prm::mkc::kWholeMemory) != 0 || said(prm::mkc::kQpn) != 0xffffff ||
+      (by_work_request && mode != prm::AccessMode::list))
     return {prm::Status::bad_opcode, Syndrome::not_supported};
+  const bool free = said(prm::mkc::kFree) != 0;
+  if (free && !by_work_request) return {prm::Status::bad_parameter, Syndrome::bad_value};
   auto mr = std::make_unique<Mr>();
   mr->pd = objects_.numbered<Pd>(static_cast<std::uint32_t>(said(prm::mkc::kPd)));
   if (mr->pd == nullptr) return {prm::Status::bad_resource, Syndrome::no_such_pd};
   mr->iova = said(prm::mkc::kStart);
   mr->length_bytes = said(prm::mkc::kLength);
-  if (mr->length_bytes == 0 || mr->iova + mr->length_bytes < mr->iova)
+  if ((mr->length_bytes == 0 && !free) || mr->iova + mr->length_bytes < mr->iova)
     return {prm::Status::bad_parameter, Syndrome::bad_value};
   if (said(prm::mkc::kLocalWrite) != 0) mr->access |= STRAIT_NIC_LOCAL_WRITE;
   if (said(prm::mkc::kRemoteWrite) != 0) mr->access |= STRAIT_NIC_REMOTE_WRITE;
@@ -99,15 +104,37 @@ Verdict Firmware::make_registration(const Mailbox& mailbox, Mr& mr, DevxObject& 
   return {};
 }
 
+// One range of one registration is reached as directly as that; everything else part by part.
 Verdict Firmware::make_alias(const Mailbox& mailbox, Mr& mr) {
   const auto said = [&](prm::Field field) { return mailbox.get32(prm::at(prm::create_mkey::kContext, field)); };
-  const OneRange of =
-      one_range(mailbox, static_cast<prm::AccessMode>(said(prm::mkc::kAccessMode)), said(prm::mkc::kLogPageSize));
-  if (!of.verdict.ok()) return of.verdict;
-  bool mine = false;
-  objects_.each<Mr>([&](std::uint32_t, const Mr& other) { mine = mine || other.key == of.key; });
-  if (!mine) return {prm::Status::bad_resource, Syndrome::no_such_key};
-  const auto key = engine_.add_alias({of.key, mr.pd->number, mr.access, of.address, mr.iova, mr.length_bytes});
+  const bool by_work_request = said(prm::mkc::kUmr) != 0;
+  const bool free = said(prm::mkc::kFree) != 0;
+  std::vector<Range> ranges;
+  if (!free) {
+    const Verdict read = read_ranges(mailbox, static_cast<prm::AccessMode>(said(prm::mkc::kAccessMode)),
+                                     said(prm::mkc::kLogPageSize), ranges);
+    if (!read.ok()) return read;
+  }
+  for (const Range& range : ranges) {
+    const Mr* mine = nullptr;
+    objects_.each<Mr>([&](std::uint32_t, const Mr& other) { mine = other.key == range.key ? &other : mine; });
+    if (mine == nullptr) return {prm::Status::bad_resource, Syndrome::no_such_key};
+    if (by_work_request || ranges.size() != 1 || mine->alias || engine_.reached_by_port(range.key)) continue;
+    const auto key = engine_.add_alias({range.key, mr.pd->number, mr.access, range.address, mr.iova, mr.length_bytes});
+    if (!key) return verdict_of(key.error());
+    mr.key = *key;
+    return {};
+  }
+  nic::IndirectRequest wanted;
+  wanted.pd = mr.pd->number;
+  wanted.access = mr.access;
+  wanted.start = mr.iova;
+  wanted.length_bytes = mr.length_bytes;
+  for (const Range& range : ranges) wanted.layout.add(range.key, range.address, range.length_bytes);
+  if (by_work_request) wanted.room = said(prm::mkc::kTranslations);
+  wanted.free = free;
+  wanted.peers_may_free = said(prm::mkc::kRemoteInvalidate) != 0;
+  const auto key = engine_.add_indirect(std::move(wanted));
   if (!key) return verdict_of(key.error());
   mr.key = *key;
   return {};

@@ -56,7 +56,7 @@ struct Mr final : Object {
   bool of_dmabuf = false;
   Dm* dm = nullptr;                     // null: memory of the program
   std::unique_ptr<OnDemand> on_demand;  // null: it has to be there all the time
-  bool alias = false;                   // made of another key, for peers only
+  bool alias = false;                   // made of other keys
   kernel::NicMemoryOwner accelerators;  // null: no accelerator's memory
 };
 
