@@ -99,7 +99,9 @@ enum {
 };
 /* Which way bytes would take from memory `from` (a device name of `strait info`, or "host") to memory `to`, and why not
  * another. `to`: "cuda:1" in this Node; "cuda:1@HOST:PORT" in a running Node, which is asked; "cuda:1@peer" on another
- * host with the same devices. Moves nothing. The text is given back with strait_text_free. */
+ * host with the same devices. Moves none of the caller's bytes; what copies cost is timed the first time, some
+ * milliseconds each, with memory of its own, which takes a device into use as strait_node_reach does. The text is given
+ * back with strait_text_free. */
 STRAIT_API int32_t strait_explain(strait_node* node, const char* from, const char* to, uint32_t flags,
                                   int64_t timeout_ns, char** text, strait_error* error);
 /* One bounded pass of progress on this thread; returns how much was done. Needed with progress=caller, harmless else.

@@ -36,6 +36,7 @@
 #include "node/region.hpp"
 #include "node/settings.hpp"
 #include "node/sleeper.hpp"
+#include "node/stopwatch.hpp"
 #include "plan/record.hpp"
 #include "rail/mlx5/device_queue.hpp"
 #include "rail/mlx5/nic.hpp"
@@ -210,6 +211,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   [[nodiscard]] plan::Peer any_peer() const;
   [[nodiscard]] plan::Policy plan_policy() const;
   [[nodiscard]] plan::Plan plan_for(const strait_region& region) const;
+  [[nodiscard]] plan::Costs timed_for(const plan::Memory& source, const plan::Peer& peer, const plan::Policy& policy);
   [[nodiscard]] bool in_use(const strait_region& region);
   [[nodiscard]] bool lanes_hold(const strait_region& region, std::string* by_whom);
   void sleep_on_signal(strait_region& region, std::uint32_t index, std::uint64_t at_least, sys::Deadline deadline);
@@ -265,6 +267,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   FreedMemory freed_;
   std::int64_t kept_fds_ = 0;  // of memory that was allocated to be networked; under regions_mutex
   std::vector<Rail> rails_;
+  Stopwatch stopwatch_;                     // for plans that people ask for
   std::unique_ptr<keys::Cache> cache_;      // local registrations, of all rails; gone before the NICs
   std::unique_ptr<keys::Monitor> monitor_;  // of host memory; null unless asked for and possible
   sys::AddressSpace address_space_ = sys::AddressSpace::open();

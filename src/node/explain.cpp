@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which way bytes would take, and why not another: the Node's capability records, a peer's, and the planner.
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -16,7 +15,7 @@ namespace {
 
 plan::Place place_of(const Result<sys::PciPlace>& found) {
   if (!found) return {};  // no PCI device, or a machine that does not show its tree: nothing is known, nothing assumed
-  return {found->path, found->numa_node};
+  return {found->path, found->numa_node, found->link_gb_s};
 }
 
 std::string hex(std::span<const std::byte> bytes) {
@@ -91,21 +90,6 @@ std::string grants_missing(const plan::Machine& here, const plan::Machine& there
   return {};
 }
 
-// Large copies by one thread, as they are now.
-double memcpy_gb_s() {
-  constexpr std::size_t kBytes = 8u << 20;
-  const std::vector<char> from(kBytes, 'a');
-  std::vector<char> to(kBytes, 'b');
-  std::int64_t best_ns = INT64_MAX;
-  for (int i = 0; i < 3; ++i) {
-    const std::int64_t before = sys::now_ns();
-    std::memcpy(to.data(), from.data(), kBytes);
-    asm volatile("" : : "r"(to.data()) : "memory");
-    best_ns = std::min(best_ns, std::max<std::int64_t>(1, sys::now_ns() - before));
-  }
-  return static_cast<double>(kBytes) / static_cast<double>(best_ns);
-}
-
 }  // namespace
 
 plan::Memory Core::record_of(const buffer::Device& device) const {
@@ -143,7 +127,9 @@ plan::Nic Core::record_of(const Rail& rail) const {
   const bool cxi = std::string_view(rail.nic->ops()->kind) == "cxi";
   if (cxi) nic.carries = "Slingshot packets";
   const std::string folder = cxi ? "class/cxi_user/" : "class/infiniband/";
-  if (!nic.software) nic.place = place_of(sys::pci_place_of(options_.text("sysfs"), folder + nic.name));
+  if (nic.software) return nic;
+  nic.place = place_of(sys::pci_place_of(options_.text("sysfs"), folder + nic.name));
+  nic.port_gb_s = sys::port_gb_s(options_.text("sysfs"), folder + nic.name);
   return nic;
 }
 
@@ -194,6 +180,27 @@ plan::Plan Core::plan_for(const strait_region& region) const {
   }
   const plan::Machine here = machine();
   return plan::make_plan(memory, here.nics, any_peer(), plan_policy(), {}, here.rank_of(memory));
+}
+
+// What the plan may need, timed now or remembered.
+plan::Costs Core::timed_for(const plan::Memory& source, const plan::Peer& peer, const plan::Policy& policy) {
+  const plan::Memory& target = *peer.memory;
+  plan::Costs costs;
+  costs.memcpy = stopwatch_.copy(*providers_, "host", "host");
+  if (!source.accelerator || source.can_copy) costs.out = stopwatch_.copy(*providers_, source.name, "host");
+  if (peer.same_node) {
+    if (!target.accelerator || target.can_copy) costs.in = stopwatch_.copy(*providers_, "host", target.name);
+    const bool possible = !source.accelerator || !target.accelerator || source.kind == target.kind;
+    if (possible) costs.copy = stopwatch_.copy(*providers_, source.name, target.name);
+  }
+  if (peer.reach == plan::Reach::same_host) costs.call = stopwatch_.call();
+  const bool soft =
+      std::ranges::any_of(rails_, [](const Rail& rail) { return rail.nic->ops()->kind == std::string_view("soft"); });
+  if (!soft) return costs;
+  const std::string& library = options_.text("soft_library");
+  const bool far = peer.reach == plan::Reach::other_host || policy.carrier == plan::Carrier::packets;
+  (far ? costs.packets : costs.ring) = stopwatch_.carrier(far ? "roce" : "grant", library);
+  return costs;
 }
 
 Result<std::string> Core::on_describe(rendezvous::PeerId /*peer*/) {
@@ -248,8 +255,7 @@ Result<std::string> Core::explain(const std::string& from, const std::string& to
   }
   plan::Policy policy = plan_policy();
   policy.require_zero_copy = (flags & STRAIT_EXPLAIN_ZERO_COPY) != 0;
-  plan::Costs costs;
-  costs.memcpy_gb_s = memcpy_gb_s();
+  const plan::Costs costs = timed_for(source, peer, policy);
   const plan::Plan plan = plan::make_plan(source, nics, peer, policy, costs, here.rank_of(source));
   return (flags & STRAIT_EXPLAIN_TEXT) != 0 ? plan::to_text(plan) : plan::to_json(plan).dump();
 }

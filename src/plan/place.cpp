@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <compare>
-#include <numeric>
 
 namespace strait::plan {
 
@@ -47,21 +46,6 @@ const char* distance_word(Nearness nearness) {
     case Nearness::unknown: break;
   }
   return "-";
-}
-
-std::vector<std::size_t> nearest_first(const Place& device, const std::vector<Place>& candidates, std::size_t rank) {
-  std::vector<Distance> distances;
-  for (const Place& candidate : candidates) distances.push_back(distance(device, candidate));
-  std::vector<std::size_t> order(candidates.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return distances[i]; });
-  // Within each group of equals, begin with another one for each device.
-  for (auto from = order.begin(); from != order.end();) {
-    const auto to = std::find_if(from, order.end(), [&](std::size_t i) { return distances[i] != distances[*from]; });
-    std::rotate(from, from + static_cast<std::ptrdiff_t>(rank % static_cast<std::size_t>(to - from)), to);
-    from = to;
-  }
-  return order;
 }
 
 }  // namespace strait::plan

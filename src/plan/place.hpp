@@ -12,6 +12,7 @@ struct Place {
   std::vector<std::string> path;  // root complex first, the device itself last; empty: unknown (software, or a machine
                                   // that does not show it)
   int numa_node = -1;
+  std::vector<double> link_gb_s = {};  // of each of `path`, the PCIe link that it names; 0, or missing: not said
 };
 
 // From near to far. What peer-to-peer DMA can be expected to do: fast below a switch, depends on the processor at one
@@ -29,10 +30,5 @@ struct Distance {
 [[nodiscard]] std::string distance_text(const Distance& distance);
 // As in `nvidia-smi topo`: PIX, PXB, PHB, NODE, SYS; "-" for unknown.
 [[nodiscard]] const char* distance_word(Nearness nearness);
-
-// Of equally near candidates every one should have its turn: the one for the rank-th device that shares them.
-// `candidates` are places; the answer is an order of their indices, best first.
-[[nodiscard]] std::vector<std::size_t> nearest_first(const Place& device, const std::vector<Place>& candidates,
-                                                     std::size_t rank);
 
 }  // namespace strait::plan

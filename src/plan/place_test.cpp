@@ -38,13 +38,5 @@ TEST(Place, TheSameBothWays) {
   }
 }
 
-TEST(Place, EqualNicsTakeTurns) {
-  const std::vector<Place> nics{kNicOtherSocket, kNicOtherRoot, kNicOtherRoot, kNicBeside};
-  EXPECT_EQ(nearest_first(kGpu, nics, 0), (std::vector<std::size_t>{3, 1, 2, 0}));
-  EXPECT_EQ(nearest_first(kGpu, nics, 1), (std::vector<std::size_t>{3, 2, 1, 0}));
-  EXPECT_EQ(nearest_first(kGpu, nics, 2), nearest_first(kGpu, nics, 0));
-  EXPECT_TRUE(nearest_first(kGpu, {}, 5).empty());
-}
-
 }  // namespace
 }  // namespace strait::plan

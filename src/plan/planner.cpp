@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "plan/cost.hpp"
+
 namespace strait::plan {
 namespace {
 
@@ -39,17 +41,22 @@ Reached reach(const Memory& source, const Nic& nic) {
   return {false, false, "dma-buf", fmt::format("{} imports no descriptors", nic.name)};
 }
 
+// The NIC that the peer's end takes: its best for that memory, by its own records.
+const Nic& far_nic(const Peer& peer, const Nic& here) {
+  return peer.nics.empty() ? here : peer.nics[preferred(*peer.memory, peer.nics, 0).front()];
+}
+
 // The far end of a NIC's way: empty text when the NIC there reaches the memory, else why not.
 std::string far_refusal(const Peer& peer, const Nic& here) {
   if (!peer.memory) return {};
-  const Reached reached = reach(*peer.memory, peer.nics.empty() ? here : peer.nics.front());
+  const Reached reached = reach(*peer.memory, far_nic(peer, here));
   return reached.possible ? std::string() : "at the other end, " + reached.why_not;
 }
 
 // " -> dma-buf (cuda:1)"
 std::string far_end(const Peer& peer, const Nic& here) {
   if (!peer.memory) return {};
-  const Nic& there = peer.nics.empty() ? here : peer.nics.front();
+  const Nic& there = far_nic(peer, here);
   return fmt::format(" -> {} -> {} ({})", there.name, reach(*peer.memory, there).how, peer.memory->name);
 }
 
@@ -65,25 +72,32 @@ std::string nearness_of(const Memory& source, const Nic& nic) {
   return text.empty() ? text : ", " + text;
 }
 
-// What hardware of this shape can be expected to carry; a rule of thumb, and shown as one.
-Estimate rule_of_thumb(const Memory& source, const Nic& nic) {
-  if (nic.software) return {};
-  switch (distance(source.place, nic.place).nearness) {
-    case Nearness::same_device:
-    case Nearness::one_switch:
-    case Nearness::switches: return {2, 24, false};
-    case Nearness::root_complex: return {2.5, 12, false};
-    case Nearness::numa_node: return {3, 8, false};
-    case Nearness::machine: return {4, 3, false};
-    case Nearness::unknown: break;
-  }
-  return {};
+// The owner's engine moves them: within a process as it was timed, else by its system call.
+Cost one_copy(const Costs& costs, const Peer& peer) {
+  if (peer.reach == Reach::same_process || !costs.ring.known() || !costs.call.known()) return costs.ring;
+  return {costs.ring.latency_us, std::min(costs.ring.gb_s, costs.call.gb_s), false,
+          "a message through the ring, and the copy between processes"};
 }
 
-// The copies happen one after the other, so their times add up.
-Estimate estimate(const Costs& costs, int copies) {
-  if (costs.memcpy_gb_s <= 0) return {};
-  return {costs.message_us, costs.memcpy_gb_s / copies};
+Cost two_copies(const Costs& costs) {
+  if (!costs.ring.known() || !costs.memcpy.known()) return {};
+  return {costs.ring.latency_us, costs.memcpy.gb_s / 2, false, "a message through the ring, and memcpy twice"};
+}
+
+// The slower end sets the pace.
+Cost packets_cost(const Memory& source, const Nic& nic, const Peer& peer, const Costs& costs) {
+  if (nic.software) {
+    Cost cost = costs.packets;
+    if (cost.known() && peer.reach == Reach::other_host) {
+      cost.measured = false;
+      cost.basis = "packets over this host's loopback";
+    }
+    return cost;
+  }
+  const Cost here = by_hardware(source, nic);
+  if (!peer.memory) return here;
+  const Cost there = by_hardware(*peer.memory, far_nic(peer, nic));
+  return there.known() && there.gb_s < here.gb_s ? there : here;
 }
 
 void settle(Way& way, Verdict verdict, std::string reason) {
@@ -116,7 +130,7 @@ Way by_copy(const Memory& source, const Nic& nic, const Peer& peer, const Policy
           nic.name,
           Verdict::no,
           {},
-          estimate(costs, 1)};
+          one_copy(costs, peer)};
   if (!nic.grants) {
     settle(way, Verdict::no, no_grants(nic));
   } else if (!reached.possible) {
@@ -150,7 +164,7 @@ Way by_ring(const Memory& source, const Nic& nic, const Peer& peer, const Policy
           nic.name,
           Verdict::no,
           {},
-          estimate(costs, 2)};
+          two_copies(costs)};
   if (!nic.grants) {
     settle(way, Verdict::no, no_grants(nic));
   } else if (!reached.possible) {
@@ -166,7 +180,7 @@ Way by_ring(const Memory& source, const Nic& nic, const Peer& peer, const Policy
   return way;
 }
 
-Way by_packets(const Memory& source, const Nic& nic, const Peer& peer, const Policy& policy) {
+Way by_packets(const Memory& source, const Nic& nic, const Peer& peer, const Policy& policy, const Costs& costs) {
   const Reached reached = reach(source, nic);
   Way way{Kind::packets,
           fmt::format("zero-copy: {} -> {} -> {}{}", reached.how, nic.name, nic.carries, far_end(peer, nic)),
@@ -174,7 +188,7 @@ Way by_packets(const Memory& source, const Nic& nic, const Peer& peer, const Pol
           nic.name,
           Verdict::no,
           {},
-          rule_of_thumb(source, nic)};
+          packets_cost(source, nic, peer, costs)};
   if (!nic.has_packets && (peer.reach == Reach::other_host || policy.carrier == Carrier::packets)) {
     settle(way, Verdict::no, fmt::format("{} has no port for packets", nic.name));
   } else if (!reached.possible) {
@@ -212,7 +226,7 @@ Way by_engine(const Memory& from, const Peer& peer, const Costs& costs) {
           {},
           Verdict::no,
           {},
-          host_only || worker.software ? estimate(costs, 1) : Estimate{}};
+          costs.copy.known() || worker.software ? costs.copy : between({}, worker.place)};
   if (!peer.same_node) {
     settle(way, Verdict::no, not_one_node(peer));
   } else if (host_only) {
@@ -228,11 +242,12 @@ Way by_engine(const Memory& from, const Peer& peer, const Costs& costs) {
   return way;
 }
 
-Way by_link(const Memory& from, const Peer& peer) {
+Way by_link(const Memory& from, const Peer& peer, const Costs& costs) {
   const Memory& to = *peer.memory;
   const std::string bus = from.link.empty() ? "PCIe" : from.link;
   Way way{Kind::link, fmt::format("{} -> {} over {}", from.name, to.name, bus), "device to device", {}, Verdict::no, {},
-          {}};
+          costs.copy};
+  if (!way.cost.known() && from.link.empty() && !from.software) way.cost = between(from.place, to.place);
   if (!from.accelerator || !to.accelerator) {
     settle(way, Verdict::no, "one end is host memory");
   } else if (!peer.same_node) {
@@ -287,7 +302,7 @@ bool settled_before_grants(Way& way, const Memory& from, const Peer& peer, const
 
 Way by_map(const Memory& from, const Peer& peer, const Costs& costs) {
   const Memory& to = *peer.memory;
-  Way way{Kind::map, "zero-copy: map grant, stores by this CPU", "map grant", {}, Verdict::no, {}, estimate(costs, 1)};
+  Way way{Kind::map, "zero-copy: map grant, stores by this CPU", "map grant", {}, Verdict::no, {}, costs.memcpy};
   if (settled_before_grants(way, from, peer, peer.no_map_grants)) {
   } else if (!to.in_files) {
     settle(way, Verdict::no, fmt::format("{} memory lies in no file that this CPU could map", to.name));
@@ -299,10 +314,9 @@ Way by_map(const Memory& from, const Peer& peer, const Costs& costs) {
 
 Way by_call(const Memory& from, const Peer& peer, const Costs& costs) {
   const Memory& to = *peer.memory;
-  Way way{Kind::call,        "zero-copy: copy grant, one copy by this CPU (process_vm_writev)",
-          "copy grant",      {},
-          Verdict::no,       {},
-          estimate(costs, 1)};
+  Way way{
+      Kind::call, "zero-copy: copy grant, one copy by this CPU (process_vm_writev)", "copy grant", {}, Verdict::no, {},
+      costs.call};
   if (settled_before_grants(way, from, peer, peer.no_copy_grants)) {
   } else if (to.accelerator) {
     settle(way, Verdict::no, fmt::format("{} memory is out of a CPU's reach", to.name));
@@ -331,16 +345,25 @@ void add_refusals(const Memory& memory, const Nic& nic, const char* where, std::
 // host's.
 Way staged(const Memory& source, std::span<const Nic> nics, const Peer& peer, const Policy& policy,
            const Costs& costs) {
-  Way way{Kind::staged,          "staged through host memory",
-          "staged through host", nics.empty() ? "" : nics.front().name,
-          Verdict::no,           {},
-          estimate(costs, 3)};
+  Way way{Kind::staged,
+          "staged through host memory",
+          "staged through host",
+          nics.empty() ? "" : nics.front().name,
+          Verdict::no,
+          {},
+          {}};
   Memory host;
   host.name = "host";
-  const bool carried = std::ranges::any_of(nics, [&](const Nic& nic) {
-    return by_ring(host, nic, peer, policy, costs).verdict == Verdict::yes ||
-           by_packets(host, nic, peer, policy).verdict == Verdict::yes;
-  });
+  bool carried = false;
+  for (const Nic& nic : nics) {
+    for (const Way& each : {by_copy(host, nic, peer, policy, costs), by_ring(host, nic, peer, policy, costs),
+                            by_packets(host, nic, peer, policy, costs)}) {
+      if (carried || each.verdict != Verdict::yes) continue;
+      carried = true;
+      way.cost = source.accelerator ? in_turn(costs.out, each.cost) : each.cost;
+    }
+  }
+  if (peer.same_node) way.cost = in_turn(costs.out, costs.in);
   const bool far_device = peer.memory && peer.memory->accelerator;
   const bool local = peer.same_node;
   const bool followed = !source.migrates || std::ranges::any_of(nics, [](const Nic& nic) { return nic.follows_pages; });
@@ -386,24 +409,21 @@ Plan make_plan(const Memory& source, std::span<const Nic> nics, const Peer& peer
   if (peer.memory) {
     plan.to = peer.same_node ? peer.memory->name : fmt::format("{}@{}", peer.memory->name, where);
     plan.ways.push_back(by_engine(source, peer, costs));
-    plan.ways.push_back(by_link(source, peer));
+    plan.ways.push_back(by_link(source, peer, costs));
     plan.ways.push_back(by_ipc(source, peer));
     plan.ways.push_back(by_map(source, peer, costs));
     plan.ways.push_back(by_call(source, peer, costs));
   }
-  // By preference: fewer copies first, then the nearest NIC.
-  std::vector<Place> places;
-  for (const Nic& nic : nics) places.push_back(nic.place);
-  const std::vector<std::size_t> order = nearest_first(source.place, places, rank);
+  // By preference: fewer copies first, then the best NIC.
+  const std::vector<std::size_t> order = preferred(source, nics, rank);
   if (!nics.empty()) {
     add_refusals(source, nics[order.front()], "", plan.ways);
     if (peer.memory && !peer.same_node)
-      add_refusals(*peer.memory, peer.nics.empty() ? nics[order.front()] : peer.nics.front(), "at the other end, ",
-                   plan.ways);
+      add_refusals(*peer.memory, far_nic(peer, nics[order.front()]), "at the other end, ", plan.ways);
   }
   for (const std::size_t i : order) plan.ways.push_back(by_copy(source, nics[i], peer, policy, costs));
   for (const std::size_t i : order) plan.ways.push_back(by_ring(source, nics[i], peer, policy, costs));
-  for (const std::size_t i : order) plan.ways.push_back(by_packets(source, nics[i], peer, policy));
+  for (const std::size_t i : order) plan.ways.push_back(by_packets(source, nics[i], peer, policy, costs));
   plan.ways.push_back(staged(source, nics, peer, policy, costs));
   const auto best = std::ranges::find(plan.ways, Verdict::yes, &Way::verdict);
   if (best != plan.ways.end()) plan.chosen = static_cast<std::size_t>(best - plan.ways.begin());

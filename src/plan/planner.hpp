@@ -56,6 +56,7 @@ struct Nic {
   Place place = {};
   bool follows_pages = false;              // reads host memory through the process's page tables; false: it pins pages
   std::string carries = "RoCEv2 packets";  // what goes over its wire; both ends need the same
+  double port_gb_s = 0;                    // of its wire; 0: not said
 };
 
 enum class Reach { same_process, same_host, other_host };
@@ -84,10 +85,24 @@ struct Policy {
   bool staging_asked = false;      // by name, which allows it too
 };
 
-// Measured on this machine; 0: unknown, and then the estimate stays empty.
+// What a way costs: a part that every operation pays, and one per byte.
+struct Cost {
+  double latency_us = 0;
+  double gb_s = 0;         // 0: nobody knows
+  bool measured = false;   // this way, timed by this process; false: estimated
+  std::string basis = {};  // what the figures come from: "timed here", "PCIe 26.8 GB/s below one switch"
+  [[nodiscard]] bool known() const { return gb_s > 0; }
+};
+
+// What was timed for one plan, by whoever makes it; what was not stays empty, rather than being invented.
 struct Costs {
-  double message_us = 0;   // one small message through the ring
-  double memcpy_gb_s = 0;  // large copies by one thread
+  Cost copy;     // from the source to the destination within one Node: memcpy, copy engine or link
+  Cost out;      // from the source to host memory
+  Cost in;       // from host memory to the destination
+  Cost memcpy;   // by this CPU
+  Cost call;     // the same between processes, by a system call
+  Cost ring;     // through the ring of a software NIC, between Nodes of one process
+  Cost packets;  // of a software NIC, between Nodes of one host
 };
 
 enum class Verdict { yes, no, held };  // held: possible, but not without permission
@@ -97,13 +112,6 @@ enum class Verdict { yes, no, held };  // held: possible, but not without permis
 // at the memory, and did not.
 enum class Kind { engine, link, ipc, map, call, copy, ring, packets, staged, reach };
 
-struct Estimate {
-  double latency_us = 0;
-  double gb_s = 0;
-  bool measured = true;  // false: a rule of thumb for hardware of this shape
-  [[nodiscard]] bool known() const { return gb_s > 0; }
-};
-
 struct Way {
   Kind kind = Kind::copy;
   std::string name;   // in full: "zero-copy: dma-buf -> strait0 -> ring grant, one copy by the owner's engine
@@ -112,7 +120,7 @@ struct Way {
   std::string nic;    // the NIC it runs over
   Verdict verdict = Verdict::no;
   std::string reason;
-  Estimate estimate;
+  Cost cost;
 };
 
 struct Plan {
@@ -124,8 +132,8 @@ struct Plan {
   [[nodiscard]] Result<Way> way() const;
 };
 
-// NICs are tried nearest first; `rank` says which of several equally near ones is this source's (its number among the
-// devices that share them).
+// NICs are tried in the order of preferred() (plan/cost.hpp); `rank` says which of several equal ones is this source's
+// (its number among the devices that share them).
 [[nodiscard]] Plan make_plan(const Memory& source, std::span<const Nic> nics, const Peer& peer, const Policy& policy,
                              const Costs& costs = {}, std::size_t rank = 0);
 

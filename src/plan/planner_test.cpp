@@ -153,21 +153,34 @@ TEST(Planner, SeveralNicsTheFirstThatCan) {
   EXPECT_EQ(reason(make_plan(kSoft, {}, kNear, {.allow_staging = true}), Kind::staged), "no: there is no NIC");
 }
 
+Costs timed() {
+  Costs costs;
+  costs.copy = {1.5, 9, true, "copy"};
+  costs.out = {1, 10, true, "out"};
+  costs.in = {1, 8, true, "in"};
+  costs.memcpy = {0.02, 14, true, "memcpy"};
+  costs.call = {0.6, 12, true, "call"};
+  costs.ring = {0.9, 13, true, "ring"};
+  costs.packets = {20, 0.8, true, "packets"};
+  return costs;
+}
+
 TEST(Planner, TextFitsEightyColumns) {
-  const Plan plan = make_plan(kSoft, kNic, kNear, {}, {0.4, 13.9});
+  const Plan plan = make_plan(kSoft, kNic, kNear, {}, timed());
   EXPECT_EQ(to_text(plan),
             "soft:0 -> 127.0.0.1:40123\n"
             "  chosen: zero-copy: dma-buf -> strait0 -> ring grant, one copy by the owner's\n"
             "  engine (process_vm_readv)\n"
             "  1 ring grant, one copy,       yes   strait0 reaches soft:0 memory as dma-buf;\n"
-            "    strait0                           the peer is on this host: about 0.4 us +\n"
-            "                                      13.9 GB/s\n"
+            "    strait0                           the peer is on this host:\n"
+            "                                      estimated 0.90 us + 12.0 GB/s\n"
             "  2 ring grant, two copies,     yes   strait0 reaches soft:0 memory as dma-buf;\n"
-            "    strait0                           small operations always go this way: about\n"
-            "                                      0.4 us + 7.0 GB/s\n"
+            "    strait0                           small operations always go this way:\n"
+            "                                      estimated 0.90 us + 7.0 GB/s\n"
             "  3 RoCEv2 packets, strait0     no    the peer is on this host\n"
             "  4 staged through host,        held  never silent: allowed only with\n"
-            "    strait0                           allow_staging=1: about 0.4 us + 4.6 GB/s\n");
+            "    strait0                           allow_staging=1:\n"
+            "                                      estimated 1.9 us + 5.5 GB/s\n");
   Memory odd = kSoft;
   odd.name = std::string(120, 'x');
   odd.exports_fd = false;
@@ -193,15 +206,18 @@ TEST(Planner, ANicWithAWireOfItsOwnUsesIt) {
 }
 
 TEST(Planner, JsonHasEverything) {
-  const nlohmann::json json = to_json(make_plan(kSoft, kNic, kNear, {}, {0.4, 14}));
+  const nlohmann::json json = to_json(make_plan(kSoft, kNic, kNear, {}, timed()));
   EXPECT_EQ(json["from"], "soft:0");
   EXPECT_EQ(json["to"], "127.0.0.1:40123");
   EXPECT_EQ(json["chosen"], 0);
   ASSERT_EQ(json["ways"].size(), 4u);
   EXPECT_EQ(json["ways"][0]["kind"], "copy");
   EXPECT_EQ(json["ways"][0]["verdict"], "yes");
-  EXPECT_EQ(json["ways"][1]["estimate"]["gb_per_s"], 7.0);
-  EXPECT_TRUE(json["ways"][2]["estimate"].is_null());
+  EXPECT_EQ(json["ways"][1]["cost"]["gb_per_s"], 7.0);
+  EXPECT_EQ(json["ways"][1]["cost"]["origin"], "estimated");
+  EXPECT_EQ(json["ways"][1]["cost"]["basis"], "a message through the ring, and memcpy twice");
+  EXPECT_EQ(json["ways"][2]["cost"]["origin"], "measured");
+  EXPECT_TRUE(to_json(make_plan(kSoft, kNic, kNear, {}))["ways"][1]["cost"].is_null());
   EXPECT_EQ(json["ways"][3]["verdict"], "held");
   EXPECT_TRUE(to_json(make_plan(kSoft, kNic, kFar, {}))["chosen"].is_null());
 }
@@ -249,6 +265,65 @@ TEST(Planner, PathsWithinAProcess) {
   EXPECT_EQ(reason(mixed, Kind::ipc), "no: both ends are in this process");
   EXPECT_EQ(reason(mixed, Kind::staged), "held: never silent: allowed only with allow_staging=1");
   EXPECT_EQ(make_plan(gaudi, {}, here(cuda), {.allow_staging = true}).chosen, std::nullopt) << "there is no NIC";
+}
+
+// Which of the figures belongs to which way, and which of them nobody has timed as such.
+TEST(Planner, EveryWayHasItsOwnCost) {
+  const auto cost = [](const Plan& plan, Kind kind) {
+    for (const Way& way : plan.ways) {
+      if (way.kind != kind) continue;
+      return fmt::format("{} us + {:.3} GB/s, {}{}", way.cost.latency_us, way.cost.gb_s,
+                         way.cost.measured ? "" : "estimated: ", way.cost.basis);
+    }
+    return std::string("missing");
+  };
+  const Memory cuda = device("cuda:0", "cuda");
+  const Plan inside = make_plan(cuda, kNic, here(device("cuda:1", "cuda")), {}, timed());
+  EXPECT_EQ(cost(inside, Kind::link), "1.5 us + 9 GB/s, copy");
+  EXPECT_EQ(cost(inside, Kind::copy), "0.9 us + 13 GB/s, ring");
+  EXPECT_EQ(cost(inside, Kind::staged), "2 us + 4.44 GB/s, estimated: out, then in");
+  EXPECT_EQ(cost(make_plan(host_memory(), kNic, here(cuda), {}, timed()), Kind::engine), "1.5 us + 9 GB/s, copy");
+  Peer near = kNear;
+  near.memory = host_memory();
+  const Plan beside = make_plan(cuda, kNic, near, {}, timed());
+  EXPECT_EQ(cost(beside, Kind::map), "0.02 us + 14 GB/s, memcpy");
+  EXPECT_EQ(cost(beside, Kind::call), "0.6 us + 12 GB/s, call");
+  EXPECT_EQ(cost(beside, Kind::copy),
+            "0.9 us + 12 GB/s, estimated: a message through the ring, and the copy between processes");
+  Peer far = kFar;
+  far.memory = host_memory();
+  std::vector<Nic> sends = kNic;
+  sends[0].has_packets = true;
+  const Plan away = make_plan(cuda, sends, far, {}, timed());
+  EXPECT_EQ(cost(away, Kind::packets), "20 us + 0.8 GB/s, estimated: packets over this host's loopback");
+  EXPECT_EQ(cost(away, Kind::staged), "21 us + 0.741 GB/s, estimated: out, then packets over this host's loopback");
+  // What is hardware and was not timed: what its link should do.
+  Memory real = cuda;
+  real.software = false;
+  real.place = {{"pci0000:17", "0000:17:01.0", "0000:1b:00.0"}, 0, {0, 32, 32}};
+  EXPECT_EQ(cost(make_plan(real, kNic, here(host_memory()), {}), Kind::engine),
+            "2 us + 27.2 GB/s, estimated: PCIe 27.2 GB/s");
+  Memory second = real;
+  second.name = "cuda:1";
+  second.place.path.back() = "0000:1c:00.0";
+  second.place.link_gb_s.back() = 8;
+  EXPECT_EQ(cost(make_plan(real, kNic, here(second), {}), Kind::link),
+            "2 us + 6.8 GB/s, estimated: PCIe 6.8 GB/s, below one PCIe switch");
+}
+
+// The slower end sets the pace.
+TEST(Planner, BothEndsOfAWire) {
+  Nic fast{"mlx5_0", false, true, false, true, false};
+  fast.port_gb_s = 50;
+  Nic slow = fast;
+  slow.name = "mlx5_9";
+  slow.port_gb_s = 3.125;
+  Peer far = kFar;
+  far.memory = host_memory();
+  far.nics = {slow};
+  const Plan plan = make_plan(host_memory(), std::span(&fast, 1), far, {});
+  EXPECT_EQ(plan.way()->cost.gb_s, 3.125);
+  EXPECT_EQ(plan.way()->cost.basis, "mlx5_9's wire of 25 Gb/s");
 }
 
 TEST(Planner, DeviceToDeviceOfAPeer) {
@@ -356,8 +431,8 @@ TEST(Planner, TheNearestNicFirstAndItsDistanceSaid) {
   const Plan plan = make_plan(gpu, nics, kFar, {});
   EXPECT_EQ(plan.way()->nic, "mlx5_0");
   EXPECT_EQ(plan.way()->reason, "mlx5_0 reaches cuda:0 memory as dma-buf, below one PCIe switch");
-  EXPECT_FALSE(plan.way()->estimate.measured);
-  EXPECT_EQ(to_json(plan)["ways"][*plan.chosen]["estimate"]["measured"], false);
+  EXPECT_FALSE(plan.way()->cost.measured);
+  EXPECT_EQ(to_json(plan)["ways"][*plan.chosen]["cost"]["origin"], "estimated");
   EXPECT_NE(to_text(plan).find("estimated"), std::string::npos) << to_text(plan);
 }
 

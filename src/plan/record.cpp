@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "plan/cost.hpp"
+
 namespace strait::plan {
 namespace {
 
@@ -13,6 +15,11 @@ constexpr std::size_t kMostDevices = 256;
 constexpr std::size_t kMostBridges = 64;
 constexpr std::size_t kMostText = 256;
 constexpr std::size_t kMostRefusals = 8;
+constexpr double kMostGbS = 1e6;
+
+bool is_rate(const json& value) {
+  return value.is_number() && value >= 0 && value <= kMostGbS;
+}
 
 json refusals_json(const std::vector<Refusal>& refused) {
   json out = json::array();
@@ -24,7 +31,7 @@ json refusals_json(const std::vector<Refusal>& refused) {
 }
 
 json place_json(const Place& place) {
-  return {{"path", place.path}, {"numa_node", place.numa_node}};
+  return {{"path", place.path}, {"numa_node", place.numa_node}, {"link_gb_s", place.link_gb_s}};
 }
 
 // Reads members; remembers the first that is wrong and goes on with what a record has by default.
@@ -54,6 +61,12 @@ class RecordReader {
     if (!found->is_number_integer() || *found < 0 || *found > INT32_MAX) return wrong(name, "a positive number");
     into = found->get<int>();
   }
+  void rate(const char* name, double& into) {
+    const json* const found = find(name);
+    if (found == nullptr) return;
+    if (!is_rate(*found)) return wrong(name, "a rate in GB/s");
+    into = found->get<double>();
+  }
   void place(Place& into) {
     const json* const found = find("place");
     if (found == nullptr) return;
@@ -70,6 +83,11 @@ class RecordReader {
       if (!step.is_string() || step.get_ref<const std::string&>().size() > kMostText) return wrong("path", "texts");
       into.path.push_back(step.get<std::string>());
     }
+    const auto links = found->find("link_gb_s");
+    if (links == found->end()) return;
+    if (!links->is_array() || links->size() > path->size() || !std::ranges::all_of(*links, is_rate))
+      return wrong("link_gb_s", "a rate for each of the path");
+    into.link_gb_s = links->get<std::vector<double>>();
   }
   void refusals(std::vector<Refusal>& into) {
     const json* const found = find("refused");
@@ -136,25 +154,11 @@ Result<Nic> nic_from(const json& from) {
   reader.flag("maps_pages", nic.maps_pages);
   reader.flag("follows_pages", nic.follows_pages);
   reader.text("carries", nic.carries);
+  reader.rate("port_gb_s", nic.port_gb_s);
   reader.place(nic.place);
   if (!reader.problem().empty()) return fail(Code::invalid, "a NIC of the record: {}", reader.problem());
   if (nic.name.empty()) return fail(Code::invalid, "a NIC of the record has no name");
   return nic;
-}
-
-// The nearest NICs of a device: all that are equally near.
-std::vector<std::size_t> nearest_group(const Memory& memory, const std::vector<Nic>& nics) {
-  std::vector<std::size_t> group;
-  Distance least{};
-  for (std::size_t i = 0; i < nics.size(); ++i) {
-    const Distance here = distance(memory.place, nics[i].place);
-    if (group.empty() || here < least) {
-      group.clear();
-      least = here;
-    }
-    if (here == least) group.push_back(i);
-  }
-  return group;
 }
 
 }  // namespace
@@ -165,11 +169,11 @@ const Memory* Machine::find(std::string_view memory) const {
 }
 
 std::size_t Machine::rank_of(const Memory& memory) const {
-  const auto mine = nearest_group(memory, nics);
+  const auto mine = best_group(memory, nics);
   std::size_t rank = 0;
   for (const Memory& other : memories) {
     if (other.name == memory.name) break;
-    if (other.accelerator && nearest_group(other, nics) == mine) ++rank;
+    if (other.accelerator && best_group(other, nics) == mine) ++rank;
   }
   return rank;
 }
@@ -211,6 +215,7 @@ std::string to_record(const Machine& machine) {
                            {"maps_pages", nic.maps_pages},
                            {"follows_pages", nic.follows_pages},
                            {"carries", nic.carries},
+                           {"port_gb_s", nic.port_gb_s},
                            {"place", place_json(nic.place)}});
   }
   return out.dump();

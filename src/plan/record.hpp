@@ -22,7 +22,7 @@ struct Machine {
   bool copy_grants = false;
   std::string no_grants_because = {};
   [[nodiscard]] const Memory* find(std::string_view memory) const;
-  // Of `memory` among the accelerators that have the same nearest NICs: equal NICs are shared out by it.
+  // Of `memory` among the accelerators that have the same best NICs: equal NICs are shared out by it.
   [[nodiscard]] std::size_t rank_of(const Memory& memory) const;
 };
 

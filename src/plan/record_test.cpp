@@ -41,12 +41,16 @@ TEST(Record, ComesBackAsItWas) {
   machine.map_grants = true;
   machine.no_grants_because = "option grant=map";
   machine.memories.back().in_files = true;
+  machine.memories[3].place.link_gb_s = {0, 31.5, 31.5, 15.75};
+  machine.nics[1].port_gb_s = 12.5;
   const auto again = from_record(to_record(machine));
   ASSERT_TRUE(again) << again.error().text;
   EXPECT_TRUE(again->map_grants && !again->copy_grants && again->find("host")->in_files);
   EXPECT_EQ(again->no_grants_because, "option grant=map");
   EXPECT_EQ(to_record(*again), to_record(machine));
   EXPECT_EQ(again->find("cuda:3")->place.path, machine.memories[3].place.path);
+  EXPECT_EQ(again->find("cuda:3")->place.link_gb_s, machine.memories[3].place.link_gb_s);
+  EXPECT_EQ(again->nics[1].port_gb_s, 12.5);
   EXPECT_EQ(again->find("cuda:9"), nullptr);
 }
 
@@ -72,6 +76,12 @@ TEST(Record, OfAStrangerIsChecked) {
   EXPECT_EQ(refusal(R"({"memories":[7],"nics":[]})"), "a memory of the record: a record is no object");
   EXPECT_EQ(refusal(R"({"memories":[{"name":"a\nb"}],"nics":[]})"),
             "a memory of the record: \"name\" is not a text without control characters");
+  EXPECT_EQ(refusal(R"({"memories":[{"name":"m","place":{"path":["a"],"link_gb_s":[1,2]}}],"nics":[]})"),
+            "a memory of the record: \"link_gb_s\" is not a rate for each of the path");
+  EXPECT_EQ(refusal(R"({"memories":[{"name":"m","place":{"path":["a"],"link_gb_s":["fast"]}}],"nics":[]})"),
+            "a memory of the record: \"link_gb_s\" is not a rate for each of the path");
+  EXPECT_EQ(refusal(R"({"memories":[],"nics":[{"name":"n","port_gb_s":-1}]})"),
+            "a NIC of the record: \"port_gb_s\" is not a rate in GB/s");
   EXPECT_EQ(refusal(R"({"memories":[{"name":"m","refused":{}}],"nics":[]})"),
             "a memory of the record: \"refused\" is not a short list");
   EXPECT_EQ(refusal(R"({"memories":[{"name":"m","refused":[{"way":1}]}],"nics":[]})"),

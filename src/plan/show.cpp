@@ -27,10 +27,13 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width) {
   return lines;
 }
 
-std::string estimate_text(const Estimate& estimate) {
-  const char* const how = estimate.measured ? "about" : "estimated";
-  if (estimate.latency_us <= 0) return fmt::format("{} {:.1f} GB/s", how, estimate.gb_s);
-  return fmt::format("{} {:.1f} us + {:.1f} GB/s", how, estimate.latency_us, estimate.gb_s);
+// "4.1 us + 2.9 GB/s"; what rounds to nothing gets another digit.
+std::string cost_text(const Cost& cost) {
+  const char* const how = cost.measured ? "" : "estimated ";
+  const auto figure = [](double value) {
+    return value < 0.95 ? fmt::format("{:.2f}", value) : fmt::format("{:.1f}", value);
+  };
+  return fmt::format("{}{} us + {} GB/s", how, figure(cost.latency_us), figure(cost.gb_s));
 }
 
 }  // namespace
@@ -48,9 +51,17 @@ std::string to_text(const Plan& plan) {
   std::size_t number = 0;
   for (const Way& way : plan.ways) {
     const auto labels = wrap(way.nic.empty() ? way.label : fmt::format("{}, {}", way.label, way.nic), kLabel - 1);
-    std::string reason = way.reason;
-    if (way.estimate.known() && way.verdict != Verdict::no) reason += ": " + estimate_text(way.estimate);
-    const auto reasons = wrap(reason, kColumns - kIndent - kLabel - kVerdict);
+    constexpr std::size_t kRest = kColumns - kIndent - kLabel - kVerdict;
+    const bool priced = way.cost.known() && way.verdict != Verdict::no;
+    auto reasons = wrap(way.reason + (priced ? ":" : ""), kRest);
+    if (priced) {  // figures stay together
+      const std::string cost = cost_text(way.cost);
+      if (reasons.back().size() + 1 + cost.size() <= kRest) {
+        reasons.back() += " " + cost;
+      } else {
+        reasons.push_back(cost);
+      }
+    }
     ++number;
     for (std::size_t i = 0; i < std::max(labels.size(), reasons.size()); ++i) {
       const std::string line =
@@ -68,11 +79,12 @@ nlohmann::json to_json(const Plan& plan) {
     nlohmann::json row{
         {"kind", kind_name(way.kind)},          {"name", way.name},    {"label", way.label}, {"nic", way.nic},
         {"verdict", verdict_name(way.verdict)}, {"reason", way.reason}};
-    row["estimate"] = nullptr;
-    if (way.estimate.known()) {
-      row["estimate"] = {{"latency_us", way.estimate.latency_us},
-                         {"gb_per_s", way.estimate.gb_s},
-                         {"measured", way.estimate.measured}};
+    row["cost"] = nullptr;
+    if (way.cost.known()) {
+      row["cost"] = {{"latency_us", way.cost.latency_us},
+                     {"gb_per_s", way.cost.gb_s},
+                     {"origin", way.cost.measured ? "measured" : "estimated"},
+                     {"basis", way.cost.basis}};
     }
     ways.push_back(std::move(row));
   }

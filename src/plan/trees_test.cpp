@@ -28,10 +28,21 @@ class Tree {
     for (std::string line; std::getline(lines, line);) {
       if (line.empty() || line[0] == '#') continue;
       std::istringstream words(line);
-      std::string kind, device, path, node;
-      words >> kind >> device >> path >> node;
+      std::string kind, device, path, node, link, wire;
+      words >> kind >> device >> path >> node >> link >> wire;
       EXPECT_FALSE(node.empty()) << line;
       add(kind, device, path, node);
+      // "16x8": GT/s and lanes, said by the device and by the port above it, as a machine does.
+      const std::size_t times = link.find('x');
+      if (times == std::string::npos) continue;
+      const fs::path where = root_ / "devices" / path;
+      for (const fs::path& end : {where, where.parent_path()}) {
+        std::ofstream(end / "max_link_speed") << link.substr(0, times) << ".0 GT/s PCIe\n";
+        std::ofstream(end / "current_link_width") << link.substr(times + 1) << "\n";
+      }
+      if (wire.empty()) continue;
+      fs::create_directories(where / "infiniband" / device / "ports/1");
+      std::ofstream(where / "infiniband" / device / "ports/1/rate") << wire << " Gb/sec (4X NDR)\n";
     }
   }
   ~Tree() { fs::remove_all(root_); }
@@ -51,6 +62,7 @@ class Tree {
       Nic nic{name, false, true, false, true, false};
       nic.imports_fds = !name.starts_with("mlx4");
       nic.place = place(sys::pci_place_of(root_.string(), "class/infiniband/" + name));
+      nic.port_gb_s = sys::port_gb_s(root_.string(), "class/infiniband/" + name);
       machine.nics.push_back(std::move(nic));
     }
     return machine;
@@ -60,7 +72,7 @@ class Tree {
  private:
   static Place place(const Result<sys::PciPlace>& found) {
     EXPECT_TRUE(found) << (found ? "" : found.error().text);
-    return found ? Place{found->path, found->numa_node} : Place{};
+    return found ? Place{found->path, found->numa_node, found->link_gb_s} : Place{};
   }
   void add(const std::string& kind, const std::string& device, const std::string& path, const std::string& node) {
     const fs::path where = root_ / "devices" / path;
@@ -98,7 +110,7 @@ std::string chosen_nic(const Plan& plan) {
 std::string said(const Plan& plan, const std::string& nic) {
   for (const Way& way : plan.ways) {
     if (way.kind != Kind::packets || way.nic != nic) continue;
-    const std::string speed = way.estimate.known() ? fmt::format(", {} GB/s", way.estimate.gb_s) : "";
+    const std::string speed = way.cost.known() ? fmt::format(", {:.3} GB/s", way.cost.gb_s) : "";
     return fmt::format("{}: {}{}", verdict_name(way.verdict), way.reason, way.verdict == Verdict::yes ? speed : "");
   }
   return "not looked at";
@@ -158,6 +170,40 @@ TEST(Trees, EqualNicsBelowOneSwitchAreSharedOut) {
     EXPECT_EQ(plan.ways.back().reason, "never silent: allowed only with allow_staging=1");
   }
   EXPECT_EQ(order, "mlx5_0 mlx5_1 mlx5_0 mlx5_1 ");
+}
+
+// A NIC that is near and slow, two that are quick at the next port and one that is quick and across the sockets: what
+// the links and wires say decides, the equal ones are shared out, and the slow one comes last.
+TEST(Trees, TheQuickNicsBeforeTheNearOne) {
+  const Tree tree("mixed_speeds");
+  const Machine machine = tree.machine();
+  std::string order;
+  for (int gpu = 0; gpu < 2; ++gpu) {
+    const std::string name = fmt::format("cuda:{}", gpu);
+    const Plan plan = plan_of(machine, name);
+    order += chosen_nic(plan) + " ";
+    const auto expected = [&](const char* nic, const char* where, const char* speed) {
+      EXPECT_EQ(said(plan, nic),
+                fmt::format("yes: {} reaches {} memory as dma-buf, {}, {} GB/s", nic, name, where, speed));
+    };
+    expected("mlx5_0", "below one PCIe switch", "1.25");
+    expected("mlx5_1", "at one root complex", "6.7");
+    expected("mlx5_2", "at one root complex", "6.7");
+    expected("mlx5_3", "across NUMA nodes", "3");
+    std::string all;
+    for (const Way& way : plan.ways) {
+      if (way.kind == Kind::packets) all += way.nic.back();
+    }
+    EXPECT_EQ(all, gpu == 0 ? "1230" : "2130");
+  }
+  EXPECT_EQ(order, "mlx5_1 mlx5_2 ");
+  EXPECT_EQ(plan_of(machine, "cuda:0").way()->cost.basis, "PCIe 6.7 GB/s, at one root complex");
+  // Host memory is near everything, and every figure is the lesser of link and wire.
+  Memory host;
+  host.name = "host";
+  const Plan from_host = make_plan(host, machine.nics, {"10.0.0.7:7471", Reach::other_host, false, ""}, {});
+  EXPECT_EQ(chosen_nic(from_host), "mlx5_3");
+  EXPECT_EQ(from_host.way()->cost.basis, "PCIe 26.8 GB/s");
 }
 
 TEST(Trees, ALaptopHasNothingToChooseFrom) {

@@ -42,6 +42,27 @@ TEST_F(Pci, NumaNodeThatIsNotSaid) {
   EXPECT_EQ(pci_place(sysfs(), "00:05.0")->numa_node, -1);
 }
 
+TEST_F(Pci, WhatLinksCarry) {
+  const std::string path = "pci0000:17/0000:17:01.0/0000:1b:00.0";
+  add(path, "0");
+  const auto say = [&](const std::string& of, const char* name, const char* text) {
+    std::ofstream(fs::path(sysfs()) / "devices" / of / name) << text << "\n";
+  };
+  say(path, "max_link_speed", "16.0 GT/s PCIe");
+  say(path, "current_link_width", "8");
+  say(path, "current_link_speed", "2.5 GT/s PCIe");  // asleep
+  EXPECT_EQ(pci_place(sysfs(), "1b:00.0")->link_gb_s, (std::vector<double>{0, 0, 16.0 * 8 / 8 * 128 / 130}));
+  say("pci0000:17/0000:17:01.0", "max_link_speed", "5.0 GT/s PCIe");
+  say("pci0000:17/0000:17:01.0", "current_link_width", "8");
+  EXPECT_EQ(pci_place(sysfs(), "1b:00.0")->link_gb_s[1], 4);
+  say(path, "max_link_speed", "Unknown");
+  EXPECT_EQ(pci_place(sysfs(), "1b:00.0")->link_gb_s[2], 0);
+  fs::create_directories(sysfs() + "/class/infiniband/mlx5_0/ports/1");
+  EXPECT_EQ(port_gb_s(sysfs(), "class/infiniband/mlx5_0"), 0);
+  std::ofstream(sysfs() + "/class/infiniband/mlx5_0/ports/1/rate") << "100 Gb/sec (4X EDR)\n";
+  EXPECT_EQ(port_gb_s(sysfs(), "class/infiniband/mlx5_0"), 12.5);
+}
+
 TEST_F(Pci, DeviceOfAClassEntry) {
   add("pci0000:17/0000:17:01.0/0000:1c:00.0", "0");
   fs::create_directories(sysfs() + "/devices/pci0000:17/0000:17:01.0/0000:1c:00.0/infiniband/mlx5_0");

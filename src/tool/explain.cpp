@@ -21,7 +21,7 @@ const Manual kExplainManual{
         "strait explain --table [--to @WHERE] [--json]",
     .description =
         "Lists every way that strait knows, best first: whether it can be taken (yes, no, or held back until it is "
-        "allowed) and for what reason. Nothing is moved. MEMORY is a name of `strait info`: host, cuda:0, gaudi:3.\n"
+        "allowed), for what reason, and what it costs. MEMORY is a name of `strait info`: host, cuda:0, gaudi:3.\n"
         "\n"
         "Without an address both ends are in one process, as for strait_copy. With HOST:PORT a running Node is asked "
         "what "
@@ -30,9 +30,9 @@ const Manual kExplainManual{
         "\n"
         "--table explains every pair of memories, one line each.\n"
         "\n"
-        "Figures after `about` are measured on this machine, those after `estimated` are rules of thumb for hardware "
-        "of "
-        "that shape.",
+        "Figures (latency and bandwidth) were measured now, by this process, with memory of its own: that takes an "
+        "accelerator into use. Those after `estimated` were not: they are put together from measured ones, or from "
+        "the speed of PCIe links and wires in sysfs.",
     .examples =
         "strait explain --from soft:0 --to host\n"
         "strait explain --from soft:0 --to soft:0@peer\n"
@@ -142,7 +142,7 @@ void add_explain(CommandLine& line) {
                 {},
                 one_of({"zero_copy"})});
   command.flag("--table", arguments->table, "Every pair of memories, one line each.");
-  command.flag("--json", arguments->json, "Every way with verdict, reason and estimate, as JSON.");
+  command.flag("--json", arguments->json, "Every way with verdict, reason and cost, as JSON.");
   command.not_both("--table", "--from");
   add_settings(command, arguments->pairs);
   command.on_run([arguments] { return run_explain(*arguments); });

@@ -30,6 +30,49 @@ TEST(Explain, WithinAProcess) {
   for (const json& way : across.at("ways")) EXPECT_FALSE(way.at("reason").get<std::string>().empty()) << way;
 }
 
+void expect_cost(const json& way, const char* origin) {
+  const json& cost = way.at("cost");
+  ASSERT_TRUE(cost.is_object()) << way;
+  EXPECT_EQ(cost.at("origin"), origin) << way;
+  EXPECT_GT(cost.at("latency_us"), 0) << way;
+  EXPECT_GT(cost.at("gb_per_s"), 0) << way;
+  EXPECT_FALSE(cost.at("basis").get<std::string>().empty()) << way;
+}
+json way_by(const json& plan, const std::string& kind) {
+  for (const json& way : plan.at("ways")) {
+    if (way.at("kind") == kind) return way;
+  }
+  ADD_FAILURE() << kind << " is not in " << plan;
+  return {};
+}
+
+// What this process can time is timed, and everything else says that it is an estimate.
+TEST(Explain, EveryWayThatCanBeTakenHasACost) {
+  const json inside = plan_of({"--from", "soft:0", "--to", "host"});
+  expect_cost(way_by(inside, "engine"), "measured");
+  expect_cost(way_by(inside, "copy"), "measured");
+  expect_cost(way_by(inside, "ring"), "estimated");
+  expect_cost(way_by(inside, "staged"), "estimated");
+  expect_cost(way_by(plan_of({"--from", "soft:0", "--to", "soft:1", "--set", "accelerators=soft:2"}), "link"),
+              "measured");
+  expect_cost(way_by(plan_of({"--from", "host", "--to", "host@peer"}), "roce"), "estimated");
+  Program server(strait_command({"perf", "--json"}));
+  const std::string address = json::parse(server.read_line()).at("address");
+  const json beside = plan_of({"--from", "host", "--to", "host@" + address});
+  expect_cost(way_by(beside, "map"), "measured");
+  expect_cost(way_by(beside, "call"), "measured");
+  expect_cost(way_by(beside, "copy"), "estimated");
+  const json packets = plan_of({"--from", "host", "--to", "host", "--set", "carrier=roce"});
+  expect_cost(way_by(packets, "roce"), "measured");
+  EXPECT_GT(way_by(packets, "roce").at("cost").at("latency_us"), way_by(inside, "engine").at("cost").at("latency_us"));
+  const Outcome page = strait({"explain", "--from", "soft:0", "--to", "host"});
+  EXPECT_LE(widest(page.out), 80u) << page.out;
+  const std::size_t figures = page.out.find(" GB/s\n");
+  ASSERT_NE(figures, std::string::npos) << page.out;
+  EXPECT_NE(page.out.find(" us + "), std::string::npos) << page.out;
+  EXPECT_NE(page.out.find("estimated "), std::string::npos) << page.out;
+}
+
 TEST(Explain, AsksARunningNode) {
   Program server(strait_command({"perf", "--json", "--set", "accelerators=soft:3"}));
   const std::string address = json::parse(server.read_line()).at("address");

@@ -40,6 +40,15 @@ class Recorded {
     fs::create_symlink(fs::path("../../../") / where.filename(), where / "infiniband" / name / "device");
     fs::create_symlink(fs::path("../../devices") / path / "infiniband" / name, root_ / "class/infiniband" / name);
   }
+  // What links and wires carry, as a machine that is newer than its NIC says it.
+  void link(const std::string& path, const std::string& transfers, const std::string& lanes) {
+    std::ofstream(root_ / "devices" / path / "max_link_speed") << transfers << " GT/s PCIe\n";
+    std::ofstream(root_ / "devices" / path / "current_link_width") << lanes << "\n";
+  }
+  void wire(const std::string& name, const std::string& rate) {
+    fs::create_directories(root_ / "class/infiniband" / name / "ports/1");
+    std::ofstream(root_ / "class/infiniband" / name / "ports/1/rate") << rate << "\n";
+  }
   [[nodiscard]] std::string option() const { return "sysfs=" + root_.string(); }
 
  private:
@@ -125,10 +134,10 @@ TEST(RecordedMachine, ExplainTakesTheNearestNicOfIt) {
     EXPECT_EQ(plan.at("ways").at(plan.at("chosen").get<std::size_t>()).at("nic"), near) << gpu;
     const json good = packets_by(plan, near);
     EXPECT_NE(good.at("reason").get<std::string>().find("below one PCIe switch"), std::string::npos) << good;
-    EXPECT_EQ(good.at("estimate").at("gb_per_s"), 24.0);
-    EXPECT_EQ(good.at("estimate").at("measured"), false);
+    EXPECT_EQ(good.at("cost").at("gb_per_s"), 24.0);
+    EXPECT_EQ(good.at("cost").at("origin"), "estimated");
     const json other = packets_by(plan, far);
-    EXPECT_EQ(other.at("estimate").at("gb_per_s"), 3.0) << other;
+    EXPECT_EQ(other.at("cost").at("gb_per_s"), 3.0) << other;
   }
   const json info =
       parsed(furnished({"info", "--json", "--no-trials", "--set", "nics=verbs:strait0,verbs:strait1"}, tree.option()));
@@ -144,8 +153,28 @@ TEST(RecordedMachine, AnotherMachineAnotherNic) {
   tree.nic("strait1", "pci0000:40/0000:40:01.0/0000:41:00.0", 0);
   const json plan = plan_of("cuda:0", tree.option());
   EXPECT_EQ(plan.at("ways").at(plan.at("chosen").get<std::size_t>()).at("nic"), "strait0");
-  EXPECT_EQ(packets_by(plan, "strait0").at("estimate").at("gb_per_s"), 12.0);
-  EXPECT_EQ(packets_by(plan, "strait1").at("estimate").at("gb_per_s"), 8.0);
+  EXPECT_EQ(packets_by(plan, "strait0").at("cost").at("gb_per_s"), 12.0);
+  EXPECT_EQ(packets_by(plan, "strait1").at("cost").at("gb_per_s"), 8.0);
+}
+
+// A NIC beside the GPU with a wire of 10 Gb/s, a better one further away: the page says what both would carry, and why.
+TEST(RecordedMachine, LinksAndWiresDecideWhereTheyAreSaid) {
+  Recorded tree;
+  tree.device("pci0000:20/0000:20:01.0/0000:1e:00.0/0000:1f:02.0/0000:21:00.0", 0);
+  tree.nic("strait0", "pci0000:20/0000:20:01.0/0000:1e:00.0/0000:1f:00.0/0000:22:00.0", 0);
+  tree.nic("strait1", "pci0000:20/0000:20:02.0/0000:30:00.0", 0);
+  tree.link("pci0000:20/0000:20:02.0/0000:30:00.0", "16.0", "4");
+  tree.wire("strait0", "10 Gb/sec (1X QDR)");
+  tree.wire("strait1", "200 Gb/sec (4X HDR)");
+  const json plan = plan_of("cuda:0", tree.option());
+  EXPECT_EQ(plan.at("ways").at(plan.at("chosen").get<std::size_t>()).at("nic"), "strait1");
+  EXPECT_EQ(packets_by(plan, "strait0").at("cost").at("basis"), "strait0's wire of 10 Gb/s");
+  EXPECT_EQ(packets_by(plan, "strait1").at("cost").at("basis"), "PCIe 6.7 GB/s, at one root complex");
+  const Outcome page = furnished(
+      {"explain", "--from", "cuda:0", "--to", "host@peer", "--set", "nics=verbs:strait0,verbs:strait1"}, tree.option());
+  EXPECT_NE(page.out.find("estimated 2.5 us + 6.7 GB/s\n"), std::string::npos) << page.out;
+  EXPECT_NE(page.out.find("estimated 2.0 us + 1.2 GB/s\n"), std::string::npos) << page.out;
+  EXPECT_LE(widest(page.out), 80u) << page.out;
 }
 #endif
 
