@@ -37,6 +37,11 @@ void EventSet::remove(int fd) {
   (void)::epoll_ctl(fd_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
+bool EventSet::ready() const {
+  epoll_event event{};
+  return ::epoll_wait(fd_.get(), &event, 1, 0) > 0;
+}
+
 bool EventSet::wait_ns(std::int64_t limit_ns) const {
   return nap_on(fd_.get(), limit_ns);
 }

@@ -14,6 +14,7 @@ namespace strait::sys {
 namespace {
 
 constexpr std::size_t kControlBytes = 128;  // packet info (20 + 16), traffic class, segment size, with room
+constexpr unsigned kSameSegments = 16;
 
 struct UdpAddress {
   sockaddr_storage storage{};
@@ -217,8 +218,36 @@ int receive_datagrams(int fd, mmsghdr* headers, std::size_t count) {
 
 }  // namespace
 
+// Whether the socket itself cuts this one as it is to be: then it needs no message header, whose pieces the system
+// would fetch one by one. Who sends runs of one kind only, as a ping-pong does, gets them told to the socket.
+bool UdpSocket::settle_on(const Out& out) {
+  if (say_source_) return false;
+  const bool fits =
+      out.segment_bytes == 0 ? segment_bytes_ == 0 || out.bytes <= segment_bytes_ : out.segment_bytes == segment_bytes_;
+  if (fits) return true;
+  same_segments_ = out.segment_bytes == last_segment_bytes_ ? same_segments_ + 1 : 0;
+  last_segment_bytes_ = out.segment_bytes;
+  if (same_segments_ < kSameSegments) return false;
+  same_segments_ = 0;
+  const int value = out.segment_bytes;
+  if (::setsockopt(fd_.get(), IPPROTO_UDP, UDP_SEGMENT, &value, sizeof value) != 0) return false;
+  segment_bytes_ = out.segment_bytes;
+  return true;
+}
+
 UdpSocket::Sent UdpSocket::send(std::span<const Out> entries) {
   Arrays& a = *arrays_;
+  if (entries.size() == 1 && is_mapped_v4(*entries[0].to) == v4_ && settle_on(entries[0])) {
+    const Out& out = entries[0];
+    socklen_t length = 0;
+    set_ip_address(a.addresses[0], length, *out.to, out.port, scope_);
+    const auto* const to = reinterpret_cast<const sockaddr*>(&a.addresses[0]);
+    ssize_t sent = 0;
+    do {
+      sent = ::sendto(fd_.get(), out.data, out.bytes, MSG_NOSIGNAL, to, length);
+    } while (sent < 0 && errno == EINTR);
+    return sent < 0 ? Sent{0, errno} : Sent{1, 0};
+  }
   const std::size_t count = std::min(entries.size(), kMostOut);
   for (std::size_t i = 0; i < count; ++i) {
     const Out& out = entries[i];
@@ -231,7 +260,7 @@ UdpSocket::Sent UdpSocket::send(std::span<const Out> entries) {
     header.msg_name = &a.addresses[i];
     set_ip_address(a.addresses[i], header.msg_namelen, *out.to, out.port, scope_);
     header.msg_control = a.control[i].bytes;
-    if (out.segment_bytes != 0) add_control(header, IPPROTO_UDP, UDP_SEGMENT, out.segment_bytes);
+    if (out.segment_bytes != 0 || segment_bytes_ != 0) add_control(header, IPPROTO_UDP, UDP_SEGMENT, out.segment_bytes);
     if (say_source_ && v4_) {
       in_pktinfo info{};
       std::memcpy(&info.ipi_spec_dst, address_.data() + 12, 4);

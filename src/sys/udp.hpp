@@ -73,6 +73,7 @@ class UdpSocket {
  private:
   struct Arrays;
   UdpSocket(Fd fd, const UdpSettings& settings, unsigned scope);
+  [[nodiscard]] bool settle_on(const Out& out);
   ProcessFd fd_;  // a forked child's copy would go on taking packets from those who share the port
   IpBytes address_{};
   unsigned scope_ = 0;  // interface index of link-local addresses
@@ -81,8 +82,11 @@ class UdpSocket {
   bool can_segment_ = false;
   std::uint16_t port_ = 0;
   int receive_buffer_bytes_ = 0;
-  std::size_t at_once_ = 1;  // datagrams that the next receive asks for
-  bool came_ = false;        // the last one was not in vain
+  std::uint16_t segment_bytes_ = 0;  // the socket's own: what each send is cut into that does not say otherwise
+  std::uint16_t last_segment_bytes_ = 0;
+  unsigned same_segments_ = 0;  // sends in a row that asked for that
+  std::size_t at_once_ = 1;     // datagrams that the next receive asks for
+  bool came_ = false;           // the last one was not in vain
   std::unique_ptr<Arrays> arrays_;
 };
 

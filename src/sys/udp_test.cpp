@@ -80,6 +80,30 @@ TEST_P(UdpBothFamilies, RunOfEqualDatagramsArrivesAsSuch) {
   EXPECT_GT(b.receive_buffer_bytes(), 0);
 }
 
+// Who sends the same again and again has it told to the socket. Whatever else follows is cut as it asks to be.
+TEST_P(UdpBothFamilies, ManyRunsOfOneKindLeaveOthersAsTheyAre) {
+  UdpSettings settings;
+  settings.address = GetParam();
+  UdpSocket a = UdpSocket::open(settings).value();
+  UdpSocket b = UdpSocket::open(settings).value();
+  const auto bytes = pattern(1000);
+  const auto arrives = [&](std::size_t n, std::uint16_t segment, const std::vector<std::size_t>& segments) {
+    const UdpSocket::Out out{&settings.address, b.port(), bytes.data(), n, segment};
+    ASSERT_EQ(a.send({&out, 1}).taken, 1U);
+    EXPECT_EQ(receive_bytes(b, n).segments, segments);
+  };
+  for (int i = 0; i < 40; ++i) arrives(60, 40, {40, 20});
+  arrives(30, 0, {30});
+  arrives(100, 0, {100});
+  arrives(100, 60, {60, 40});
+  const UdpSocket::Out both[2] = {{&settings.address, b.port(), bytes.data(), 90, 0},
+                                  {&settings.address, b.port(), bytes.data(), 90, 50}};
+  ASSERT_EQ(a.send(both).taken, 2U);
+  EXPECT_EQ(receive_bytes(b, 180).segments, (std::vector<std::size_t>{90, 50, 40}));
+  for (int i = 0; i < 40; ++i) arrives(300, 0, {300});
+  arrives(60, 40, {40, 20});
+}
+
 TEST_P(UdpBothFamilies, BoundToAnyAddressItSaysWhichWasMeant) {
   UdpSettings settings;
   settings.address = GetParam();

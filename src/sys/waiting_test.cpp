@@ -31,10 +31,13 @@ TEST(EventSet, IsReadableWhileOneMemberIs) {
   ASSERT_TRUE(inner.add(second.fd()));
   ASSERT_TRUE(outer.add(inner.fd())) << "sets can be members of sets";
   EXPECT_FALSE(outer.wait_ns(0));
+  EXPECT_FALSE(outer.ready());
   second.raise();
   EXPECT_TRUE(outer.wait_ns(kLong));
+  EXPECT_TRUE(outer.ready());
   second.clear();
   EXPECT_FALSE(outer.wait_ns(0));
+  EXPECT_FALSE(outer.ready());
 }
 
 TEST(EventSet, RefusesWhatItCannotWatch) {
