@@ -615,12 +615,13 @@ bool Engine::arm() {
   const std::scoped_lock lock(mutex_);
   set_sleeping(1);
   if (barriers_ && !sys::barrier_everywhere()) barriers_ = false;
+  const bool watched = !packets_ || packets_->watch();
   if (work_waits()) {
     set_sleeping(0);
     return false;
   }
   sleeping_ = true;
-  const std::int64_t limit = sleep_limit_ns();
+  const std::int64_t limit = watched ? sleep_limit_ns() : std::min(sleep_limit_ns(), kBlockedNapNs);
   if (limit != INT64_MAX) timer_.fire_after_ns(limit);
   return true;
 }

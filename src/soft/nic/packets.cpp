@@ -191,17 +191,27 @@ void Packets::send_acks() {
   ack_age_ = 0;
 }
 
+bool Packets::watch() {
+  bool all = true;
+  for (OwnPort& own : ports_) all = own.port->watch() && all;
+  return all;
+}
+
 int Packets::pass() {
   // Nobody to receive for: strangers are counted now and then.
-  ++idle_passes_;
-  if (connected_ == 0 && idle_passes_ % kIdlePasses != 0) return 0;
+  ++passes_;
+  const bool everywhere = std::exchange(look_everywhere_, false);
+  if (connected_ == 0 && !everywhere && passes_ % kIdlePasses != 0) return 0;
   // Not at once: until then the program may post, and both leave in one system call. A stream is not kept waiting.
   if (!ack_due_.empty() && ++ack_age_ >= kAckPasses) send_acks();
   int done = 0;
-  for (OwnPort& own : ports_) {
-    if (own.quiet && ports_.size() > 1 && idle_passes_ % kQuietPasses != 0) continue;
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    OwnPort& own = ports_[i];
+    // Not all of the quiet ones in one pass: the one that is not would have to wait for it.
+    const bool skipped = own.quiet_passes >= kQuietAfter && ports_.size() > 1 && (passes_ + i) % kQuietPasses != 0;
+    if (skipped && !everywhere && connected_ != 0) continue;
     const int got = own.port->receive(*this, kReceivePerPass);
-    own.quiet = got == 0 && (own.quiet || idle_passes_ % kIdlePasses == 0);
+    own.quiet_passes = got != 0 ? 0 : std::min(own.quiet_passes + 1, kQuietAfter);
     done += got;
   }
   if (!ack_due_.empty() && done > kFewPackets) send_acks();

@@ -159,7 +159,9 @@ class Packets final : public roce::Sink {
   Packets(Engine& engine, std::unique_ptr<roce::Port> port) : engine_(engine) { add_port(std::move(port)); }
 
   // After sleeping: something may have arrived, for another process on this address if nobody is connected here.
-  void look_soon() { idle_passes_ = ~0u; }
+  void look_soon() { look_everywhere_ = true; }
+  // Somebody is going to sleep until a port's descriptor is readable. False: one cannot be relied on.
+  [[nodiscard]] bool watch();
   void add_port(std::unique_ptr<roce::Port> port) { ports_.push_back({std::move(port)}); }
   [[nodiscard]] std::size_t port_count() const { return ports_.size(); }
   [[nodiscard]] roce::Port& port(std::size_t i) { return *ports_[i].port; }
@@ -291,9 +293,10 @@ class Packets final : public roce::Sink {
   [[nodiscard]] bool send_response(QueuePair& qp, PacketAnswer& answer);
 
   Engine& engine_;
+  static constexpr unsigned kQuietAfter = 256;
   struct OwnPort {
     std::unique_ptr<roce::Port> port;
-    bool quiet = true;  // nothing came lately: it is looked at now and then
+    unsigned quiet_passes = kQuietAfter;  // since something came; from kQuietAfter on it is looked at now and then
     bool unflushed = false;
   };
   std::vector<OwnPort> ports_;
@@ -308,7 +311,8 @@ class Packets final : public roce::Sink {
   bool unflushed_ = false;
   std::uint64_t unflushed_packets_ = 0;  // by posts alone
   std::size_t connected_ = 0;
-  unsigned idle_passes_ = 0;
+  unsigned passes_ = 0;
+  bool look_everywhere_ = false;
   std::unique_ptr<roce::Capture> capture_;
   SendWork work_{};                     // the work request last looked at, decoded
   const QueuePair* work_of_ = nullptr;  // null: none is

@@ -5,6 +5,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -18,10 +19,7 @@ struct IpAddress {
 
   [[nodiscard]] bool is_v4() const {
     static constexpr std::array<std::uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    for (std::size_t i = 0; i < kMapped.size(); ++i) {
-      if (gid[i] != kMapped[i]) return false;
-    }
-    return true;
+    return std::memcmp(gid.data(), kMapped.data(), kMapped.size()) == 0;
   }
   // 0.0.0.0 or ::
   [[nodiscard]] bool is_any() const;

@@ -67,8 +67,11 @@ class Port {
   // Hands at most `most` packets to the sink; returns how many. The sink may call begin() and commit(). When the answer
   // is `most` there may be more, already out of the socket, that fd() does not show: call again before waiting on it.
   virtual int receive(Sink& sink, int most) = 0;
-  // Readable when receive() has something to do; -1 when there is nothing to wait on.
+  // Readable when receive() has something to do, once watch() was called after the last receive(); -1 when there is
+  // nothing to wait on.
   [[nodiscard]] virtual int fd() const = 0;
+  // Somebody is going to wait. False: fd() cannot be relied on, look again soon.
+  [[nodiscard]] virtual bool watch() { return true; }
   [[nodiscard]] virtual PortCounters counters() const = 0;
 };
 

@@ -40,7 +40,8 @@ std::uint32_t qpn_of(const UdpPort& port, std::uint32_t low) {
 void receive_count(UdpPort& port, Collector& got, std::size_t count) {
   const auto deadline = sys::Deadline::after_ns(20'000'000'000);
   while (got.packets.size() < count && !deadline.passed()) {
-    if (port.receive(got, 1000) == 0) (void)sys::wait_ready(port.fd(), false, sys::Deadline::after_ns(50'000'000));
+    if (port.receive(got, 1000) == 0 && port.watch())
+      (void)sys::wait_ready(port.fd(), false, sys::Deadline::after_ns(50'000'000));
   }
 }
 
@@ -93,6 +94,40 @@ TEST(UdpPort, EqualPacketsTravelInRunsAndArriveSplit) {
   }
   EXPECT_EQ(a->counters().batches_sent, 3U) << "62 fill a datagram, 9 with the short one at the end, 59";
   EXPECT_LT(b->counters().batches_received, 10U);
+}
+
+// Who receives all the time is not told of what arrives. Who waits is, also of what came before.
+TEST(UdpPort, TellsWhoeverWaitsAfterAskingToBeTold) {
+  const auto a = open_port(own_address(7));
+  const auto b = open_port(own_address(8));
+  const auto readable = [&] { return sys::wait_ready(b->fd(), false, sys::Deadline::after_ns(20'000'000)); };
+  const auto send = [&](std::uint32_t psn) {
+    ASSERT_TRUE(send_one(*a, b->address(), qpn_of(*b, 5), psn, 8));
+    ASSERT_TRUE(a->flush());
+  };
+  Collector got;
+  const auto spin_until = [&](std::size_t count) {
+    const auto deadline = sys::Deadline::after_ns(20'000'000'000);
+    while (got.packets.size() < count && !deadline.passed()) (void)b->receive(got, 1000);
+  };
+  std::uint32_t psn = 0;
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(b->watch());
+    EXPECT_FALSE(readable());
+    send(psn);
+    EXPECT_TRUE(readable()) << "it was asked";
+    for (const std::uint32_t end = psn + 200; psn != end; send(++psn)) spin_until(psn + 1);
+    EXPECT_FALSE(readable()) << "one has arrived that nobody who receives all the time needs to be told of";
+    ASSERT_TRUE(b->watch());
+    EXPECT_TRUE(readable()) << "it came before the question";
+    spin_until(++psn);
+    // Receiving in vain for long is as good as asking.
+    for (int i = 0; i < 2000; ++i) EXPECT_EQ(b->receive(got, 1), 0);
+    send(psn);
+    EXPECT_TRUE(readable());
+    spin_until(++psn);
+  }
+  EXPECT_EQ(got.packets.size(), psn);
 }
 
 TEST(UdpPort, SegmentationCanBeTurnedOff) {

@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t kMostHeldBytes = 8 << 20;
 constexpr std::int64_t kLongestHeldNs = 1'000'000'000;
 constexpr std::int64_t kAskAllAgainNs = 1'000'000;
-constexpr unsigned kLookEvery = 8;  // calls of receive() per look at sockets that are quiet
+constexpr unsigned kLookEvery = 8;      // calls of receive() per look at sockets that are quiet
+constexpr unsigned kUnwatchAfter = 64;  // and before somebody who receives is taken for one who does not sleep
 
 }  // namespace
 
@@ -52,9 +53,20 @@ void UdpPort::refill_from_claim() {
                        true};
 }
 
+bool UdpPort::watch() {
+  watched_at_ = polls_ + 1;
+  if (!socket_watched_) socket_watched_ = events_.add(socket_->fd()).has_value();
+  if (!own_watched_) own_watched_ = events_.add(own_->fd()).has_value();
+  return socket_watched_ && own_watched_;
+}
+
 bool UdpPort::refill() {
   run_next_ = run_end_ = 0;
-  const bool look_everywhere = ++polls_ % kLookEvery == 0;
+  // Where nothing came for long, one call tells of all sockets.
+  const bool busy = ++polls_ - came_at_ <= kStaysBusy;
+  if (!busy && watch() && !events_.ready()) return false;
+  const bool other_busy = own_ && socket_ && !(own_last_ ? socket_watched_ : own_watched_);
+  const bool look_everywhere = !busy || (polls_ % kLookEvery == 0 && (other_busy || events_.ready()));
   if (claim_busy_ || look_everywhere) refill_from_claim();
   // Of two sockets the one that had something last; the other now and then.
   auto& likely = own_ && (own_last_ || !socket_) ? own_ : socket_;
@@ -84,7 +96,14 @@ bool UdpPort::refill_from(std::optional<sys::UdpSocket>& socket) {
                          in[i].segment_bytes,
                          false};
   }
-  return *count != 0;
+  if (*count == 0) return false;
+  came_at_ = polls_;
+  bool& watched = &socket == &own_ ? own_watched_ : socket_watched_;
+  if (watched && polls_ - watched_at_ >= kUnwatchAfter) {
+    events_.remove(socket->fd());
+    watched = false;
+  }
+  return true;
 }
 
 // 0, or why the process that holds `range` of the address `at` did not get the first `bytes` of the run.
@@ -172,7 +191,7 @@ std::span<const std::byte> UdpPort::packet_of(const Run& run, std::size_t n) {
 }
 
 void UdpPort::hand_out(Sink& sink, Run& run, int most, int& count) {
-  if (run.bytes > run.segment_bytes) {
+  if (run.bytes > 2 * run.segment_bytes) {
     for (std::size_t n = 0; n < Sink::kLater; ++n) sink.expect({}, packet_of(run, n));
     for (std::size_t n = 0; n < Sink::kSoon; ++n) sink.expect(packet_of(run, n), {});
   }
