@@ -176,7 +176,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   [[nodiscard]] Result<std::vector<buffer::Plugin>> accelerator_plugins(const std::vector<Wanted>& wanted) const;
   [[nodiscard]] Status open_nics(const Wanted& wanted);
   void open_cache();
-  [[nodiscard]] Result<buffer::Claim> recognise(buffer::Range range);
+  [[nodiscard]] Result<buffer::Claim> recognise(buffer::Range range, std::int64_t& took_ns);
   [[nodiscard]] bool watch_host(const keys::Allocation& allocation);
   [[nodiscard]] Result<Reached::Files> register_early(buffer::Range range);
   [[nodiscard]] Result<keys::Lease> acquire(keys::Allocation allocation, Reached& exported, std::uint32_t access);
@@ -193,7 +193,9 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   [[nodiscard]] Status register_local(strait_region& region, const buffer::Claim& claim);
   [[nodiscard]] Status register_slice(strait_region& region, const Error& why);
   [[nodiscard]] Status register_remote(strait_region& region);
-  [[nodiscard]] Status register_remote_once(strait_region& region);
+  [[nodiscard]] Result<std::vector<RemoteKeys>> make_remote_keys(strait_region& region);
+  [[nodiscard]] Status make_signals(strait_region& region);
+  [[nodiscard]] Status let_peers_name(strait_region& region);
   [[nodiscard]] bool may_be_mapped(const strait_region& region) const;
   [[nodiscard]] Status check_share(std::uint32_t access);
   [[nodiscard]] strait_region* adopt(std::unique_ptr<strait_region> region);
@@ -251,6 +253,9 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   Settings settings_;
   Log log_;
   Counters counters_;
+  // Of what is done often: looking a counter up takes a lock.
+  Counter& regions_shared_ = counters_.get("regions_shared");
+  Counter* host_remembered_ = nullptr;  // with the monitor
   keys::NodeId id_{};
   keys::TicketKey ticket_key_{};
   std::array<std::byte, 16> host_{};

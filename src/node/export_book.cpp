@@ -68,15 +68,26 @@ Result<Reached::Files> Reached::open() {
 
 Result<ExportBook::Shared> ExportBook::get(const buffer::Claim& claim, const exports::NicAbilities& nic,
                                            const exports::Policy& policy, Reached::Files& files) {
+  // Without an identity the address may have a new owner: only a fresh export is known to be of this memory. Host pages
+  // are registered by address, and nothing is exported.
+  const bool plain = claim.sort == STRAIT_SORT_HOST && claim.identity == 0;
+  if (plain && (nic.max_bytes == 0 || claim.whole.length_bytes <= nic.max_bytes)) {
+    const std::lock_guard lock(mutex_);
+    if (plain_host_) return plain_host_;
+  }
   const Key key{claim.whole.address, claim.whole.length_bytes, key_identity(claim)};
-  // Without an identity the address may have a new owner: only a fresh export is known to be of this memory.
   if (claim.identity != 0) {
     const std::lock_guard lock(mutex_);
     if (const auto found = entries_.find(key); found != entries_.end()) {
       if (Shared shared = found->second.lock()) return shared;
     }
   }
-  return find_out(claim, nic, policy, files);
+  auto found = find_out(claim, nic, policy, files);
+  if (plain && found && (*found)->way() == exports::Way::host_pages && !(*found)->has_files()) {
+    const std::lock_guard lock(mutex_);
+    plain_host_ = *found;
+  }
+  return found;
 }
 
 Result<ExportBook::Shared> ExportBook::find_out(const buffer::Claim& claim, const exports::NicAbilities& nic,

@@ -95,6 +95,7 @@ class ExportBook {
   using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
   mutable std::mutex mutex_;
   std::map<Key, std::weak_ptr<Reached>> entries_;
+  Shared plain_host_;                  // of host memory without identity: the same answer for all of it, so made once
   std::map<std::string, Taken> last_;  // of devices whose memory is not reached by the first way
   std::size_t sweep_at_ = 64;
 };

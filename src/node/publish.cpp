@@ -15,6 +15,7 @@ Result<strait_published*> Core::publish(const std::string& name, strait_region& 
     return with_remedy(fail(Code::invalid, "the region was shared with access 0: peers could do nothing with it"),
                        "share it with remote_read, remote_write or remote_atomic");
   }
+  STRAIT_CHECK(let_peers_name(region));
   auto published = std::make_unique<strait_published>();
   published->core = shared_from_this();
   published->name = name;
@@ -49,6 +50,7 @@ Status Core::make_ticket(strait_region& region, std::uint64_t offset, std::uint6
                 "the ticket asks for access {:#x}, the region was shared with {:#x}: a ticket can only narrow", access,
                 region.access);
   }
+  STRAIT_CHECK(let_peers_name(region));
   keys::TicketFields fields;
   fields.node = id_;
   fields.region_id = region.id;

@@ -40,8 +40,11 @@ Result<Signals> Signals::make(bool for_peers) {
     }
     // No descriptors left: peers raise them through the NIC.
   }
-  out.own_ = std::make_unique<grant::SignalPage>();
-  out.page_ = out.own_.get();
+  // Aligned by hand: an aligned new takes five times as long as this, and sharing again is to be quick.
+  std::size_t room = sizeof(grant::SignalPage) + alignof(grant::SignalPage) - 1;
+  out.own_ = std::make_unique_for_overwrite<std::byte[]>(room);
+  void* at = out.own_.get();
+  out.page_ = new (std::align(alignof(grant::SignalPage), sizeof(grant::SignalPage), at, room)) grant::SignalPage;
   return out;
 }
 
@@ -149,17 +152,41 @@ Result<rail::MemoryKey> Core::register_part(const strait_region& region, Rail& r
 
 Status Core::register_remote(strait_region& region) {
   if (region.access == 0) return {};
+  // Host pages are reached by address and by no other way: what can be said against it was said to the local
+  // registration. So the peers' one is made when there is something that they could name.
+  region.named = region.exported->way() != exports::Way::host_pages || region.exported->has_files();
+  if (!region.named) return make_signals(region);
   for (bool trimmed = false;;) {
-    const Status done = register_remote_once(region);
-    if (done) return {};
-    region.remote.clear();
-    if (done.error().code == Code::limit && !std::exchange(trimmed, true)) {
+    STRAIT_CHECK(make_signals(region));
+    auto keys = make_remote_keys(region);
+    if (keys) {
+      region.remote = std::move(*keys);
+      return {};
+    }
+    if (keys.error().code == Code::limit && !std::exchange(trimmed, true)) {
       cache_->trim();  // what nobody uses takes the room
       continue;
     }
     // Never staged: a peer could not know when the bytes arrive.
-    STRAIT_TRY(region.exported, next_way(*region.exported, done.error(), false, region.files));
+    STRAIT_TRY(region.exported, next_way(*region.exported, keys.error(), false, region.files));
   }
+}
+
+// Before the first peer can be told of it: by a name, or by a ticket.
+Status Core::let_peers_name(strait_region& region) {
+  const std::lock_guard naming(region.naming_mutex);
+  // Revoked: whoever gives the name or the ticket says so.
+  if (region.named || region.state.load() != RegionState::live) return {};
+  auto keys = make_remote_keys(region);
+  if (!keys && keys.error().code == Code::limit) {
+    cache_->trim();
+    keys = make_remote_keys(region);
+  }
+  if (!keys) return keys.error();
+  const std::lock_guard lock(regions_mutex_);
+  region.remote = std::move(*keys);
+  region.named = true;
+  return {};
 }
 
 // By a peer, for a map grant: only whole allocations are. Of a hundred thousand parts of one none needs a descriptor.
@@ -169,28 +196,31 @@ bool Core::may_be_mapped(const strait_region& region) const {
          claim.whole == buffer::Range{region.address, region.length_bytes};
 }
 
-Status Core::register_remote_once(strait_region& region) {
+Status Core::make_signals(strait_region& region) {
+  if ((region.access & STRAIT_REMOTE_WRITE) == 0) return {};
+  STRAIT_TRY(region.signals, Signals::make(may_be_mapped(region)));
+  return {};
+}
+
+Result<std::vector<RemoteKeys>> Core::make_remote_keys(strait_region& region) {
   Reached::Files for_all_rails;
   if (region.exported->way() == exports::Way::dmabuf) {
     STRAIT_TRY(for_all_rails, region.exported->open());
   }
-  const bool signals = (region.access & STRAIT_REMOTE_WRITE) != 0;
-  if (signals) {
-    STRAIT_TRY(region.signals, Signals::make(may_be_mapped(region)));
-  }
+  std::vector<RemoteKeys> made;
   for (Rail& rail : rails_) {
     RemoteKeys keys;
     STRAIT_TRY(keys.data, register_part(region, rail, 0, region.length_bytes, region.access));
-    if (signals) {
+    if (region.signals) {
       rail::MemoryRequest words;
       words.address = reinterpret_cast<std::uint64_t>(region.signals.get());
       words.length_bytes = Signals::kWordBytes;
       words.access = STRAIT_NIC_LOCAL_WRITE | STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_ATOMIC;
       STRAIT_TRY(keys.signals, rail.nic->register_memory(words));
     }
-    region.remote.push_back(std::move(keys));
+    made.push_back(std::move(keys));
   }
-  return {};
+  return made;
 }
 
 Status Core::check_share(std::uint32_t access) {
@@ -209,7 +239,7 @@ strait_region* Core::adopt(std::unique_ptr<strait_region> region) {
   if (region->cpu_accessible) region->view.store(reinterpret_cast<std::byte*>(region->address));
   if (region->access == 0 || region->exported->can_open_again()) region->files.reset();
   if (region->claim.provider != nullptr && !region->cpu_accessible) book_.registered(*region->exported);
-  counters_.get("regions_shared").add();
+  regions_shared_.add();
   const std::lock_guard lock(regions_mutex_);
   region->id = next_region_++;
   regions_[region->id] = region.get();
@@ -218,10 +248,11 @@ strait_region* Core::adopt(std::unique_ptr<strait_region> region) {
 
 Result<strait_region*> Core::share(void* address, std::uint64_t length_bytes, std::uint32_t access) {
   STRAIT_CHECK(check_share(access));
-  const std::int64_t before_ns = sys::now_ns();
-  STRAIT_TRY(const buffer::Claim claim, recognise({reinterpret_cast<std::uint64_t>(address), length_bytes}));
+  std::int64_t recognise_ns = 0;
+  STRAIT_TRY(const buffer::Claim claim,
+             recognise({reinterpret_cast<std::uint64_t>(address), length_bytes}, recognise_ns));
   auto region = std::make_unique<strait_region>();
-  region->recognise_ns = sys::now_ns() - before_ns;
+  region->recognise_ns = recognise_ns;
   if (!claim.writable && (access & (STRAIT_REMOTE_WRITE | STRAIT_REMOTE_ATOMIC)) != 0) {
     return fail(Code::invalid, "this memory is mapped read-only: peers cannot be allowed to write it");
   }
@@ -294,6 +325,7 @@ bool Core::lanes_hold(const strait_region& region, std::string* by_whom) {
 Status Core::revoke(strait_region& region, sys::Deadline deadline) {
   region.state.store(RegionState::revoked, std::memory_order_seq_cst);
   {
+    const std::lock_guard naming(region.naming_mutex);  // whoever is at it; the next one sees the state
     const std::lock_guard lock(regions_mutex_);
     if (!region.remote.empty() || region.epoch.load() == 1) {
       region.epoch.fetch_add(1);

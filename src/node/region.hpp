@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Region: memory a NIC can reach. Two registrations: one this process's own operations name (from the cache, so that
-// sharing again is cheap), one that peers name. The peers' one ends the moment the region is revoked; the local one
-// stays until the last operation under way has drained.
+// sharing again is cheap), one that peers name; of host pages the latter is made when they first can, with the region's
+// first name or ticket. It ends the moment the region is revoked; the local one stays until the last operation under
+// way has drained.
 #pragma once
 
 #include <array>
@@ -44,7 +45,7 @@ class Signals {
 
  private:
   grant::SignalPage* page_ = nullptr;
-  std::unique_ptr<grant::SignalPage> own_;
+  std::unique_ptr<std::byte[]> own_;
   sys::Fd fd_;
   sys::Mapping mapping_;
 };
@@ -90,6 +91,8 @@ struct strait_region {
   std::vector<strait::rail::MemoryKey> own_keys;  // and its local keys, which no cache holds
   std::mutex staging_mutex;
   std::unique_ptr<strait::exports::Staging> staging;
+  std::mutex naming_mutex;                        // held by who makes it known to peers
+  bool named = true;                              // false: `remote` waits for that; under naming_mutex
   std::vector<strait::node::RemoteKeys> remote;   // one per rail; empty once revoked
   std::vector<strait::node::GrantedKey> granted;  // of the first rail
   strait::node::Signals signals;

@@ -470,6 +470,41 @@ TEST_F(Remember, HostMemoryIsRegisteredAnewUnlessItIsWatched) {
   EXPECT_TRUE(info(plain)["monitor"].is_null());
 }
 
+// What peers name is registered when they first can: with a name or a ticket, and once.
+TEST_F(Remember, HostMemoryIsRegisteredForPeersWhenTheyCanNameIt) {
+  std::vector<std::uint8_t> own(65536);
+  Pair pair;
+  Node& node = pair.owner;
+  const auto rkey_of = [](Region& region) {
+    const auto key = nlohmann::json::parse(region.path())["keys"][0];
+    return key.contains("rkey") ? key["rkey"].get<std::uint32_t>() : 0u;
+  };
+  Region region = node.share(own.data(), own.size(), access::remote_write).value();
+  const std::uint64_t before = nic_registrations(node);
+  EXPECT_EQ(rkey_of(region), 0u);
+  EXPECT_EQ(region.signal(3).read().value(), 0u) << "its signals are there all the same";
+  std::vector<std::thread> threads;
+  std::vector<std::optional<Published>> names(8);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    threads.emplace_back([&, i] {
+      if (i % 2 == 0) {
+        EXPECT_TRUE(region.ticket(access::remote_write));
+      }
+      names[i] = node.publish("own" + std::to_string(i), region).value();
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(nic_registrations(node), before + 2) << "the bytes and the signals";
+  const std::uint32_t rkey = rkey_of(region);
+  EXPECT_NE(rkey, 0u);
+  EXPECT_EQ(pair.far.lookup("own5").value().raw().rkey, rkey);
+
+  Region never = node.share(own.data(), own.size(), access::remote_write).value();
+  ASSERT_TRUE(never.revoke());
+  EXPECT_EQ(node.publish("never", never).error().code, Code::gone);
+  EXPECT_EQ(never.ticket(access::remote_write).error().code, Code::gone);
+}
+
 // The address was host memory, which the Node remembers; then it is unmapped and becomes a device's.
 TEST_F(Remember, AHostAddressThatBecomesADevicesIsNotTakenForHost) {
   constexpr std::size_t kLength = 65536;
