@@ -187,6 +187,14 @@ TEST_P(Indirect, ThisSideSendsFromItAndReceivesIntoIt) {
   message.insert(message.end(), s.source.begin(), s.source.begin() + 1000);
   EXPECT_EQ(std::memcmp(s.memory.data() + 10, message.data(), 11), 0);
   EXPECT_EQ(std::memcmp(s.memory.data() + 90, message.data() + 11, 50'989), 0);
+  // From memory of one piece, which the other side may fetch by itself.
+  s.qb->post_receive({{1, 40'000, s.key}, s.part(200'000, 5'000)});
+  s.qa->post({.opcode = m::Opcode::send, .data = {{address_of(s.source.data()), 45'000, s.source_key}}});
+  ASSERT_EQ(s.wait(*s.qb)->syndrome, m::Syndrome::none);
+  EXPECT_EQ(s.wait(*s.qa)->syndrome, m::Syndrome::none);
+  EXPECT_EQ(std::memcmp(s.memory.data() + 11, s.source.data(), 10), 0);
+  EXPECT_EQ(std::memcmp(s.memory.data() + 90, s.source.data() + 10, 39'990), 0);
+  EXPECT_EQ(std::memcmp(s.memory.data() + 200'000, s.source.data() + 40'000, 5'000), 0);
   // And what a read brings.
   ASSERT_EQ(s.post(*s.qa, umr({.key = sent,
                                .access = STRAIT_NIC_LOCAL_WRITE,
@@ -197,8 +205,8 @@ TEST_P(Indirect, ThisSideSendsFromItAndReceivesIntoIt) {
       s.post(*s.qa,
              {.opcode = m::Opcode::rdma_read, .raddr = s.at(90), .rkey = s.memory_key, .data = {{0, 30'070, sent}}}),
       m::Syndrome::none);
-  EXPECT_EQ(std::memcmp(s.source.data() + 77, message.data() + 11, 30'000), 0);
-  EXPECT_EQ(std::memcmp(s.source.data(), message.data() + 30'011, 70), 0);
+  EXPECT_EQ(std::memcmp(s.source.data() + 77, s.memory.data() + 90, 30'000), 0);
+  EXPECT_EQ(std::memcmp(s.source.data(), s.memory.data() + 30'090, 70), 0);
 }
 
 TEST_P(Indirect, EndsWhereItsPartsEnd) {
