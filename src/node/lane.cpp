@@ -2,6 +2,8 @@
 // Sentences for what went wrong on a lane.
 #include "node/lane.hpp"
 
+#include <optional>
+
 #include "node/core.hpp"
 #include "node/near.hpp"
 #include "strait/wire/mlx5.hpp"
@@ -61,7 +63,10 @@ bool stays_alive(const strait_lane& lane) {
 
 namespace {
 
-constexpr std::uint8_t kVendorDeviceGone = 0xa3;  // beside "flushed", as the NICs of this project say it
+// Beside a syndrome, as the NICs of this project say what became of them.
+constexpr std::uint8_t kVendorDeviceGone = 0xa3;
+constexpr std::uint8_t kVendorPortDown = 0xa4;
+constexpr std::uint8_t kVendorQueueFatal = 0xa5;
 
 bool nic_gone(strait_lane& lane) {
   const post::FirstError& first = lane.core.first_error();
@@ -75,6 +80,29 @@ Error without_nic(const strait_lane& lane, const char* name) {
   return with_remedy(std::move(error),
                      "Was it removed, or its driver unloaded? Open the Node again when it is back; what was put before "
                      "may or may not have arrived");
+}
+
+// What a verbs device said about this lane by itself; nothing: an ordinary failure.
+std::optional<Error> by_event(strait_lane& lane, const char* name) {
+  const post::FirstError& first = lane.core.first_error();
+  const auto syndrome = static_cast<Syndrome>(first.syndrome);
+  std::optional<Error> error;
+  if (nic_gone(lane)) {
+    error = without_nic(lane, name);
+  } else if (syndrome == Syndrome::transport_retry_exceeded && first.vendor == kVendorPortDown) {
+    error = with_remedy(
+        fail(Code::gone, "the {} to {} did not complete: the port of this Node's NIC is down (syndrome {:#04x})", name,
+             lane.peer_name, first.syndrome),
+        "look at the cable and the switch, and connect again when it is up; what was put before may or may "
+        "not have arrived");
+  } else if (syndrome == Syndrome::flushed && first.vendor == kVendorQueueFatal) {
+    error = with_remedy(
+        fail(Code::device, "the {} to {} did not complete: this Node's NIC gave its queue pair up (syndrome {:#04x})",
+             name, lane.peer_name, first.syndrome),
+        "open another lane; the kernel's log may say why");
+  }
+  if (error) error->syndrome = first.syndrome;
+  return error;
 }
 
 }  // namespace
@@ -107,7 +135,7 @@ Error why_refused(strait_lane& lane, post::Posted posted, post::Kind kind) {
                                    : "split it, or open the lane with a larger depth");
     case post::Posted::broken: {
       const auto first = static_cast<Syndrome>(lane.core.first_error().syndrome);
-      if (nic_gone(lane)) return without_nic(lane, name);
+      if (auto said = by_event(lane, name)) return *std::move(said);
       if (!peer_alive(lane))
         return with_remedy(fail(Code::gone, "the peer {} is gone", lane.peer_name), "connect again");
       Error error = fail(code_of(first), "the lane to {} is in error since a {} failed: {} (syndrome {:#04x})",
@@ -128,7 +156,9 @@ Error why_failed(strait_lane& lane, const post::Outcome& outcome) {
                 "the bytes of this {} arrived, but the accelerator could not copy them out of the bounce buffer", name);
   }
   auto syndrome = static_cast<Syndrome>(outcome.syndrome);
-  if (syndrome == Syndrome::flushed && nic_gone(lane)) return without_nic(lane, name);
+  if (syndrome == Syndrome::flushed || syndrome == Syndrome::transport_retry_exceeded) {
+    if (auto said = by_event(lane, name)) return *std::move(said);
+  }
   // A peer that ended is the reason for everything that happens to its queues afterwards.
   const auto began_with = static_cast<Syndrome>(lane.core.first_error().syndrome);
   if ((began_with == Syndrome::flushed || began_with == Syndrome::transport_retry_exceeded) && !stays_alive(lane)) {

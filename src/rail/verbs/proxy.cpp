@@ -237,6 +237,8 @@ int ProxyQueue::poll() {
     const int count = ibv_poll_cq(cq_.get(), kPollBatch, got.data());
     for (int i = 0; i < count; ++i) {
       const ibv_wc& completion = got[static_cast<std::size_t>(i)];
+      // The first that failed: what the device has to say about it comes before it is told.
+      if (completion.status != IBV_WC_SUCCESS && state_ == State::ready) (void)events_.take();
       if ((completion.wr_id & kReceiveBit) != 0) {
         on_receive(completion);
       } else {
@@ -372,6 +374,9 @@ void ProxyQueue::write(CompletionWriter& to, const Entry& entry) {
   Entry whole = entry;
   whole.qpn = qpn();
   whole.user_index = user_index_;
+  if (entry.syndrome != m::Syndrome::none) {
+    if (const std::uint8_t why = events_.why(qpn(), entry.syndrome); why != 0) whole.vendor = why;
+  }
   ++counts_.completions;
   if (entry.syndrome == m::Syndrome::flushed) {
     ++counts_.flushed;

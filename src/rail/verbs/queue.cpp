@@ -24,9 +24,10 @@ int queue_access(std::uint32_t access) {
 }  // namespace
 
 ProxyQueue::ProxyQueue(const Port& port, const strait_nic_qp_request& request, CompletionWriter& sends,
-                       CompletionWriter& receives, ProxyCounts& counts)
+                       CompletionWriter& receives, ProxyCounts& counts, DeviceEvents& events)
     : port_(port),
       counts_(counts),
+      events_(events),
       sends_(sends),
       receives_(receives),
       pd_(request.pd),
@@ -48,8 +49,9 @@ ProxyQueue::~ProxyQueue() {
 
 Result<std::unique_ptr<ProxyQueue>> ProxyQueue::make(const Port& port, ibv_pd* domain, ibv_comp_channel* channel,
                                                      const strait_nic_qp_request& request, CompletionWriter& sends,
-                                                     CompletionWriter& receives, ProxyCounts& counts) {
-  std::unique_ptr<ProxyQueue> queue(new ProxyQueue(port, request, sends, receives, counts));
+                                                     CompletionWriter& receives, ProxyCounts& counts,
+                                                     DeviceEvents& events) {
+  std::unique_ptr<ProxyQueue> queue(new ProxyQueue(port, request, sends, receives, counts, events));
   STRAIT_CHECK(queue->create(domain, channel, request));
   return queue;
 }
@@ -145,7 +147,9 @@ void ProxyQueue::break_down() {
 
 void ProxyQueue::fail() {
   break_down();
-  const sys::Deadline deadline = sys::Deadline::after_ns(kFlushWaitNs);
+  (void)poll();
+  // A device that is gone gives nothing more back.
+  const sys::Deadline deadline = sys::Deadline::after_ns(events_.device_gone() ? 0 : kFlushWaitNs);
   while ((!posted_.empty() || receive_done_ != receive_next_) && !deadline.passed()) (void)poll();
   // What the device still has not given back is flushed without it; its answers will be too late and are known by their
   // numbers.

@@ -20,6 +20,7 @@
 #include "base/error.hpp"
 #include "rail/proxy/cqe.hpp"
 #include "rail/proxy/wqe.hpp"
+#include "rail/verbs/events.hpp"
 #include "rail/verbs/port.hpp"
 #include "strait/plugin.h"
 #include "sys/clock.hpp"
@@ -42,13 +43,14 @@ class ProxyQueue {
                                                                 ibv_comp_channel* channel,
                                                                 const strait_nic_qp_request& request,
                                                                 CompletionWriter& sends, CompletionWriter& receives,
-                                                                ProxyCounts& counts);
+                                                                ProxyCounts& counts, DeviceEvents& events);
   ProxyQueue(const ProxyQueue&) = delete;
   ProxyQueue& operator=(const ProxyQueue&) = delete;
   ~ProxyQueue();
 
   [[nodiscard]] Status connect(const strait_nic_connect_request& request);
-  // To the error state: everything outstanding completes as flushed before this returns.
+  // To the error state: everything outstanding completes as flushed before this returns. Again: what was
+  // published since.
   void fail();
   // Posts what was published and completes what the device has done. How much that was.
   int service();
@@ -78,7 +80,7 @@ class ProxyQueue {
   };
 
   ProxyQueue(const Port& port, const strait_nic_qp_request& request, CompletionWriter& sends,
-             CompletionWriter& receives, ProxyCounts& counts);
+             CompletionWriter& receives, ProxyCounts& counts, DeviceEvents& events);
   [[nodiscard]] Status create(ibv_pd* domain, ibv_comp_channel* channel, const strait_nic_qp_request& request);
   [[nodiscard]] Status modify(ibv_qp_attr& attributes, int mask, const char* to);
   [[nodiscard]] bool published();
@@ -101,6 +103,7 @@ class ProxyQueue {
 
   const Port& port_;
   ProxyCounts& counts_;
+  DeviceEvents& events_;
   CompletionWriter& sends_;
   CompletionWriter& receives_;
   const std::uint32_t pd_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <utility>
 
 #include "base/plugin_answer.hpp"
 #include "rail/proxy/check.hpp"
@@ -14,7 +15,8 @@ namespace strait::rail::verbs {
 namespace {
 
 constexpr std::uint32_t kMostInline = 512;
-constexpr std::uint64_t kPassesPerLook = 32;  // how often a pass for one queue looks at the others too
+constexpr std::uint64_t kPassesPerLook = 32;     // how often a pass for one queue looks at the others too
+constexpr std::uint64_t kPassesPerEvent = 4096;  // and at what the device says by itself, which is a system call
 
 struct Config {
   std::string device;
@@ -52,6 +54,9 @@ Result<std::unique_ptr<VerbsRail>> VerbsRail::open(const std::string& config) {
   std::unique_ptr<VerbsRail> rail(new VerbsRail(std::move(port)));
   rail->channel_.reset(ibv_create_comp_channel(rail->port_.context()));
   if (!rail->channel_) return fail_errno(errno, fmt::format("{} made no completion channel", rail->port_.name()));
+  STRAIT_TRY(rail->wakers_, sys::EventSet::make());
+  STRAIT_CHECK(rail->wakers_.add(rail->channel_->fd));
+  STRAIT_CHECK(rail->wakers_.add(rail->port_.context()->async_fd));
   const Owner<ibv_pd, ibv_dealloc_pd> probe(ibv_alloc_pd(rail->port_.context()));
   if (!probe) return fail_errno(errno, fmt::format("{} made no protection domain", rail->port_.name()));
   rail->memory_.probe_dmabuf(probe.get());
@@ -91,6 +96,7 @@ Result<ProxyQueue*> VerbsRail::find_qp(std::uint32_t qpn) {
 
 Result<std::uint32_t> VerbsRail::alloc_pd() {
   const std::lock_guard lock(mutex_);
+  STRAIT_CHECK(refuse_if_gone());
   Domain made{Owner<ibv_pd, ibv_dealloc_pd>(ibv_alloc_pd(port_.context())), 0};
   if (!made.domain) return fail_errno(errno, fmt::format("{} made no protection domain", port_.name()));
   domains_.emplace(next_pd_, std::move(made));
@@ -108,6 +114,7 @@ Status VerbsRail::free_pd(std::uint32_t pd) {
 
 Result<strait_nic_mr> VerbsRail::register_memory(const strait_nic_mr_request& request) {
   const std::lock_guard lock(mutex_);
+  STRAIT_CHECK(refuse_if_gone());
   STRAIT_TRY(Domain * domain, find_pd(request.pd));
   STRAIT_TRY(const strait_nic_mr made, memory_.add(port_.name(), domain->domain.get(), request));
   ++domain->users;
@@ -148,11 +155,12 @@ Status VerbsRail::destroy_cq(std::uint32_t cqn) {
 Result<strait_nic_qp> VerbsRail::create_qp(const strait_nic_qp_request& request) {
   STRAIT_CHECK(proxy::check(request));
   const std::lock_guard lock(mutex_);
+  STRAIT_CHECK(refuse_if_gone());
   STRAIT_TRY(Domain * domain, find_pd(request.pd));
   STRAIT_TRY(CompletionWriter * sends, completions_.find(request.send_cqn));
   STRAIT_TRY(CompletionWriter * receives, completions_.find(request.recv_cqn));
-  STRAIT_TRY(auto queue,
-             ProxyQueue::make(port_, domain->domain.get(), channel_.get(), request, *sends, *receives, counts_));
+  STRAIT_TRY(auto queue, ProxyQueue::make(port_, domain->domain.get(), channel_.get(), request, *sends, *receives,
+                                          counts_, events_));
   ++domain->users;
   const strait_nic_qp out{queue->qpn(), 0, queue->doorbell()};
   queues_.emplace(out.qpn, std::move(queue));
@@ -161,6 +169,8 @@ Result<strait_nic_qp> VerbsRail::create_qp(const strait_nic_qp_request& request)
 
 Status VerbsRail::connect_qp(std::uint32_t qpn, const strait_nic_connect_request& request) {
   const std::lock_guard lock(mutex_);
+  take_device_events();
+  STRAIT_CHECK(events_.connectable());
   STRAIT_TRY(ProxyQueue * queue, find_qp(qpn));
   return queue->connect(request);
 }
@@ -176,8 +186,10 @@ Status VerbsRail::destroy_qp(std::uint32_t qpn) {
   const std::lock_guard lock(mutex_);
   STRAIT_TRY(const ProxyQueue* queue, find_qp(qpn));
   take_events();  // an event names its queue by address
+  take_device_events();
   const std::uint32_t pd = queue->pd();
   queues_.erase(qpn);
+  events_.forget_queue(qpn);
   --domains_[pd].users;
   return {};
 }
@@ -208,7 +220,9 @@ int VerbsRail::drive(std::uint32_t qpn_hint) {
 }
 
 int VerbsRail::pass(std::uint32_t qpn_hint) {
-  if (qpn_hint != 0 && ++passes_ % kPassesPerLook != 0) {
+  ++passes_;
+  if (passes_ % kPassesPerEvent == 0) take_device_events();
+  if (qpn_hint != 0 && passes_ % kPassesPerLook != 0) {
     const auto found = queues_.find(qpn_hint);
     return found == queues_.end() ? 0 : found->second->service();
   }
@@ -228,10 +242,27 @@ void VerbsRail::take_events() {
   }
 }
 
+// Everything that is under way ends with what the device said; a port that is down may come back before the device
+// gives up, so that alone ends nothing.
+void VerbsRail::take_device_events() {
+  // What is gone has no more to say, and its descriptor would keep everybody awake.
+  (void)events_.take();
+  if (events_.device_gone() && !std::exchange(deaf_, true)) wakers_.remove(port_.context()->async_fd);
+  for (const auto& [qpn, queue] : queues_) {
+    if (events_.device_gone() || events_.queue_broken(qpn)) queue->fail();
+  }
+}
+
+Status VerbsRail::refuse_if_gone() {
+  take_device_events();
+  return events_.usable();
+}
+
 bool VerbsRail::arm() {
   if (mark_.in_child()) return true;
   const std::lock_guard lock(mutex_);
   take_events();
+  take_device_events();
   bool quiet = !note_.load(std::memory_order_seq_cst);
   for (const auto& [qpn, queue] : queues_) quiet = queue->arm() && quiet;
   return quiet;
@@ -242,11 +273,13 @@ std::string VerbsRail::counters() {
   return fmt::format(
       "registrations={},by_address={},by_dmabuf={},dmabuf_refused={},by_mapping={},by_device_address={},queue_pairs={},"
       "work_requests={},"
-      "posted={},receives={},completions={},error_completions={},flushed={},completion_overruns={},events={}",
+      "posted={},receives={},completions={},error_completions={},flushed={},completion_overruns={},events={},device_"
+      "events={},"
+      "device_gone={},port_down={}",
       memory_.size(), memory_.counts.by_address, memory_.counts.by_dmabuf, memory_.counts.dmabuf_refused,
       memory_.counts.by_mapping, memory_.counts.by_device_address, queues_.size(), counts_.work_requests,
       counts_.posted, counts_.receives, counts_.completions, counts_.error_completions, counts_.flushed,
-      counts_.overruns, counts_.events);
+      counts_.overruns, counts_.events, events_.count(), events_.device_gone() ? 1 : 0, events_.port_down() ? 1 : 0);
 }
 
 }  // namespace strait::rail::verbs

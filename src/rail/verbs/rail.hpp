@@ -18,10 +18,12 @@
 
 #include "base/error.hpp"
 #include "rail/proxy/completion_queues.hpp"
+#include "rail/verbs/events.hpp"
 #include "rail/verbs/memory.hpp"
 #include "rail/verbs/port.hpp"
 #include "rail/verbs/queue.hpp"
 #include "strait/plugin.h"
+#include "sys/event_set.hpp"
 #include "sys/fork.hpp"
 
 namespace strait::rail::verbs {
@@ -56,7 +58,7 @@ class VerbsRail {
 
   int drive(std::uint32_t qpn_hint);
   [[nodiscard]] bool arm();
-  [[nodiscard]] int event_fd() const { return channel_->fd; }
+  [[nodiscard]] int event_fd() const { return wakers_.fd(); }
   [[nodiscard]] std::string counters();
 
  private:
@@ -64,16 +66,21 @@ class VerbsRail {
     Owner<ibv_pd, ibv_dealloc_pd> domain;
     std::uint32_t users = 0;
   };
-  explicit VerbsRail(Port port) : port_(std::move(port)) {}
+  explicit VerbsRail(Port port) : port_(std::move(port)), events_(port_.context(), port_.name(), kPortNumber) {}
   [[nodiscard]] Result<Domain*> find_pd(std::uint32_t pd);
   [[nodiscard]] Result<ProxyQueue*> find_qp(std::uint32_t qpn);
   int pass(std::uint32_t qpn_hint);
   void take_events();
+  void take_device_events();
+  [[nodiscard]] Status refuse_if_gone();
 
   const Port port_;
   const sys::ForkMark mark_;
   Owner<ibv_comp_channel, ibv_destroy_comp_channel> channel_;
+  sys::EventSet wakers_;  // completions, and what the device says by itself
   std::mutex mutex_;
+  DeviceEvents events_;
+  bool deaf_ = false;  // to a device that is gone
   std::atomic<bool> note_{false};
   std::uint64_t passes_ = 0;
   std::uint32_t next_pd_ = 1;
