@@ -288,6 +288,42 @@ TEST(IpcLink, FarToNearPassesNoHostMemory) {
   EXPECT_TRUE(provider.free(*near));
 }
 
+// Host memory to another process's device and back: on the way it takes a bounded part of the nearer device.
+TEST(IpcLink, LongCopiesOfHostMemoryStopInPieces) {
+  constexpr std::uint64_t kPiece = 4u << 20;
+  constexpr std::uint64_t kLong = 5 * kPiece + 12'345;
+  auto opened = Provider::open(plugin_of("gaudi", ""));
+  ASSERT_TRUE(opened) << opened.error().explain();
+  Provider& provider = **opened;
+  Owner owner;
+  const Lent lent = owner.make("gaudi", kLong, 3);
+  const auto far = provider.ipc_open(1, lent.handle());
+  ASSERT_TRUE(far) << far.error().explain();
+  const std::uint64_t room = provider.free_bytes(1);
+  const auto move = [&](std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+    const auto ticket = provider.start_copy(to, from, bytes);
+    ASSERT_TRUE(ticket) << ticket.error().explain();
+    // All of it is queued, and nothing given back before somebody asks.
+    EXPECT_GE(room - provider.free_bytes(1), std::min(bytes, 2 * kPiece));
+    EXPECT_LE(room - provider.free_bytes(1), 2 * kPiece) << "of " << bytes;
+    const Status done = provider.wait_copy(*ticket, ipc_soon());
+    ASSERT_TRUE(done) << done.error().explain();
+    EXPECT_EQ(provider.free_bytes(1), room);
+  };
+  std::vector<unsigned char> seen(kLong);
+  const auto at = [](const auto& bytes) { return reinterpret_cast<std::uint64_t>(bytes.data()); };
+  move(at(seen), *far, kLong);
+  EXPECT_EQ(seen, ipc_pattern(kLong, 3));
+  for (const std::uint64_t bytes : {kLong, kPiece, kPiece + 1, std::uint64_t{2} * kPiece, std::uint64_t{100}}) {
+    const auto sent = ipc_pattern(bytes, static_cast<unsigned>(bytes % 250) + 1);
+    move(*far, at(sent), bytes);
+    std::vector<unsigned char> back(bytes);
+    move(at(back), *far, bytes);
+    EXPECT_EQ(back, sent);
+  }
+  EXPECT_TRUE(provider.ipc_close(*far));
+}
+
 // No IMEX channel, no fabric: not permitted, says the driver (an H200, too).
 TEST(IpcFabric, IsNotSupportedHere) {
   Owner owner;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "buffer/gaudi/copies.hpp"
 
+#include <algorithm>
+
 #include "sys/pause.hpp"
 
 namespace strait::buffer::gaudi {
@@ -16,6 +18,9 @@ Copies::~Copies() {
 void Copies::end(const Running& running) {
   (void)libraries_.synapse.event_destroy(running.event);
   if (running.mapped != nullptr) (void)libraries_.synapse.host_unmap(running.device->syn_id(), running.mapped);
+  for (void* const turn : running.turns) {
+    if (turn != nullptr) (void)libraries_.synapse.event_destroy(turn);
+  }
   if (running.stop != 0) (void)running.device->free(running.stop);
 }
 
@@ -67,6 +72,37 @@ Result<std::uint64_t> Copies::start(const std::shared_ptr<Acquired>& target, std
   return keep(std::move(running), length_bytes);
 }
 
+// Each leg on a stream of its own: while a piece goes over the link the next one goes over PCIe. Events keep the two
+// apart: a half of the stop is read when it is full, and filled again when it was read.
+int Copies::queue_pieces(Running& running, std::uint64_t to, std::uint64_t from, std::uint64_t length_bytes,
+                         FarHost host) {
+  const Synapse& synapse = libraries_.synapse;
+  const Acquired& device = *running.device;
+  const bool inward = host == FarHost::source;
+  void* const first = device.stream(inward ? Acquired::kIn : Acquired::kInside);
+  void* const second = device.stream(inward ? Acquired::kInside : Acquired::kOut);
+  int status = kSynOk;
+  const auto then = [&status](auto&& call) {
+    if (status == kSynOk) status = call();
+  };
+  for (void*& turn : running.turns) then([&] { return synapse.event_create(&turn, device.syn_id(), 0); });
+  std::uint64_t piece = 0;
+  for (std::uint64_t offset = 0; offset < length_bytes && status == kSynOk; offset += kStopBytes, ++piece) {
+    const std::uint64_t bytes = std::min(kStopBytes, length_bytes - offset);
+    const std::uint64_t half = running.stop + piece % 2 * kStopBytes;
+    void* const full = running.turns[piece % 2];
+    void* const empty = running.turns[2 + piece % 2];
+    if (piece >= 2) then([&] { return synapse.stream_wait_event(first, empty, 0); });
+    then([&] { return synapse.copy(first, from + offset, bytes, half, inward ? kHostToDevice : kDeviceToDevice); });
+    then([&] { return synapse.event_record(full, first); });
+    then([&] { return synapse.stream_wait_event(second, full, 0); });
+    then([&] { return synapse.copy(second, half, bytes, to + offset, inward ? kDeviceToDevice : kDeviceToHost); });
+    then([&] { return synapse.event_record(empty, second); });
+  }
+  then([&] { return synapse.event_record(running.event, second); });
+  return status;
+}
+
 Result<std::uint64_t> Copies::start_far(const std::shared_ptr<Acquired>& device, std::uint64_t to, std::uint64_t from,
                                         std::uint64_t length_bytes, FarHost host) {
   const Synapse& synapse = libraries_.synapse;
@@ -84,7 +120,7 @@ Result<std::uint64_t> Copies::start_far(const std::shared_ptr<Acquired>& device,
   int status = synapse.event_create(&running.event, device->syn_id(), 0);
   if (status != kSynOk) return refused(status);
   if (host != FarHost::none) {
-    auto stop = device->allocate(length_bytes);
+    auto stop = device->allocate(std::min(length_bytes, 2 * kStopBytes));
     if (!stop) {
       end(running);
       return stop.error();
@@ -95,16 +131,15 @@ Result<std::uint64_t> Copies::start_far(const std::shared_ptr<Acquired>& device,
     if (status != kSynOk) return refused(status);
     running.mapped = memory;
   }
-  // One stream: the second leg begins when the first is over.
-  if (host == FarHost::source) status = synapse.copy(stream, from, length_bytes, running.stop, kHostToDevice);
-  if (status == kSynOk)
-    status = synapse.copy(stream, host == FarHost::source ? running.stop : from, length_bytes,
-                          host == FarHost::target ? running.stop : to, kDeviceToDevice);
-  if (status == kSynOk && host == FarHost::target)
-    status = synapse.copy(stream, running.stop, length_bytes, to, kDeviceToHost);
-  if (status == kSynOk) status = synapse.event_record(running.event, stream);
+  if (host != FarHost::none) {
+    status = queue_pieces(running, to, from, length_bytes, host);
+  } else {
+    status = synapse.copy(stream, from, length_bytes, to, kDeviceToDevice);
+    if (status == kSynOk) status = synapse.event_record(running.event, stream);
+  }
   if (status != kSynOk) {
-    (void)synapse.stream_wait(stream);  // a first leg may be under way
+    for (const auto lane : {Acquired::kIn, Acquired::kInside, Acquired::kOut})
+      (void)synapse.stream_wait(device->stream(lane));  // some of it may be under way
     return refused(status);
   }
   far_bytes_.add(length_bytes);

@@ -5,6 +5,7 @@
 // Threads: any.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -29,7 +30,8 @@ class Copies {
                                             const std::shared_ptr<Acquired>& source, std::uint64_t from,
                                             std::uint64_t length_bytes);
   // The far side is memory of another process's device, which `device` reaches over the link. Host memory gets there
-  // through memory of `device`: first or last leg over PCIe.
+  // through memory of `device`, first or last leg over PCIe: in pieces of at most kStopBytes, two of them under way.
+  static constexpr std::uint64_t kStopBytes = 4u << 20;
   enum class FarHost { none, source, target };
   [[nodiscard]] Result<std::uint64_t> start_far(const std::shared_ptr<Acquired>& device, std::uint64_t to,
                                                 std::uint64_t from, std::uint64_t length_bytes, FarHost host);
@@ -44,7 +46,10 @@ class Copies {
     void* event = nullptr;
     const void* mapped = nullptr;  // host memory to unmap at the end
     std::uint64_t stop = 0;        // memory of the device on the way to a far side, to free at the end
+    std::array<void*, 4> turns{};  // events between the two legs, to destroy at the end
   };
+  [[nodiscard]] int queue_pieces(Running& running, std::uint64_t to, std::uint64_t from, std::uint64_t length_bytes,
+                                 FarHost host);
   void end(const Running& running);
   [[nodiscard]] Result<std::uint64_t> keep(Running running, std::uint64_t length_bytes);
 

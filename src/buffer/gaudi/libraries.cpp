@@ -69,6 +69,7 @@ Status load_synapse(Synapse& out) {
   STRAIT_CHECK(need(library, "synStreamCreateGeneric", out.stream_create));
   STRAIT_CHECK(need(library, "synStreamDestroy", out.stream_destroy));
   STRAIT_CHECK(need(library, "synStreamSynchronize", out.stream_wait));
+  STRAIT_CHECK(need(library, "synStreamWaitEvent", out.stream_wait_event));
   STRAIT_CHECK(need(library, "synEventCreate", out.event_create));
   STRAIT_CHECK(need(library, "synEventDestroy", out.event_destroy));
   STRAIT_CHECK(need(library, "synEventRecord", out.event_record));

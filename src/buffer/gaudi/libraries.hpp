@@ -88,6 +88,7 @@ struct Synapse {
   int (*stream_create)(void**, std::uint32_t, std::uint32_t) = nullptr;
   int (*stream_destroy)(void*) = nullptr;
   int (*stream_wait)(void*) = nullptr;
+  int (*stream_wait_event)(void*, void*, std::uint32_t) = nullptr;
   int (*event_create)(void**, std::uint32_t, std::uint32_t) = nullptr;
   int (*event_destroy)(void*) = nullptr;
   int (*event_record)(void*, void*) = nullptr;
