@@ -119,7 +119,7 @@ class Card {
   std::uint32_t drive();
   // Nothing that drive() would look at.
   [[nodiscard]] bool unused() const {
-    return active_queues_.empty() && active_counters_.empty() && event_queues.taken() == 0;
+    return senders_.empty() && receivers_.empty() && active_counters_.empty() && event_queues.taken() == 0;
   }
   // Has the queue that was busy last another write pointer than it had? A look at one cache line.
   [[nodiscard]] bool has_news() const {
@@ -167,8 +167,9 @@ class Card {
  private:
   Fabric& fabric_;
   CardSettings settings_;
-  std::vector<Cq*> active_queues_;
-  const Cq* busiest_ = nullptr;  // the transmit queue that had commands last
+  std::vector<Cq*> senders_;     // transmit queues, those for counters among them
+  std::vector<Cq*> receivers_;   // target queues
+  const Cq* busiest_ = nullptr;  // the transmit queue that had commands last, other than for counters
   std::vector<Ct*> active_counters_;
   std::size_t next_counter_ = 0;        // whose doorbells are looked at next
   std::list<Trigger> due_;              // reached their threshold, in order

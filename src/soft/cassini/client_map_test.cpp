@@ -293,6 +293,26 @@ TEST_F(CassiniMap, DeviceMemoryByItsAddress) {
   EXPECT_EQ(map(device), EINVAL) << "the host's memory is no device's";
 }
 
+// The context remembers which descriptor it found last: whatever changes about it is seen by the next access.
+TEST_F(CassiniMap, WhatWasFoundLastIsFoundOnlyWhileItIsThere) {
+  ASSERT_EQ(map(wire::kMapPin | kReadWrite), 0);
+  const wire::AtuMapResp first = answer;
+  ASSERT_EQ(reach(true), wire::ReturnCode::ok);
+  EXPECT_EQ(client.free<wire::AtuUnmapCmd>(first.id), 0);
+  EXPECT_EQ(reach(true), wire::ReturnCode::no_translation);
+  // Another of the same place, that may not be written, and one beside it that may.
+  ASSERT_EQ(map(wire::kMapPin | wire::kMapRead), 0);
+  EXPECT_EQ(reach(false), wire::ReturnCode::ok);
+  EXPECT_EQ(reach(true), wire::ReturnCode::page_perm_error);
+  const wire::AtuMapResp second = answer;
+  ASSERT_EQ(map(wire::kMapPin | kReadWrite), 0);
+  EXPECT_EQ(reach(true), wire::ReturnCode::ok);
+  answer = second;
+  EXPECT_EQ(reach(true), wire::ReturnCode::page_perm_error);
+  card.mds.find(second.id)->dead = true;
+  EXPECT_EQ(reach(false), wire::ReturnCode::no_translation);
+}
+
 TEST_F(CassiniMap, MemoryThatMovesAway) {
   client.files.buffers[5].resize(4096);
   ASSERT_EQ(map(wire::kMapDevice | kReadWrite,

@@ -49,8 +49,11 @@ void store_queue_status(Cq& cq) {
 
 // A write to a low-latency window is a command and a write pointer in one. The command is also in the ring: clients
 // build it there and copy it. So the window says only that the pointer moves, by one block or two.
+std::uint64_t* window_word(const Cq& cq, std::uint32_t window, std::uint32_t block) {
+  return cq.write_pointer_page + (window + (block & 15) * wire::kBlockBytes) / 8;
+}
 bool take_window(Cq& cq, std::uint32_t window, std::uint32_t block) {
-  std::uint64_t* const word = cq.write_pointer_page + (window + (block & 15) * wire::kBlockBytes) / 8;
+  std::uint64_t* const word = window_word(cq, window, block);
   if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == kNothingHere) return false;
   __atomic_store_n(word, kNothingHere, __ATOMIC_RELAXED);
   return true;
@@ -74,6 +77,22 @@ void take_windows(Cq& cq) {
   if (__atomic_compare_exchange_n(cq.write_pointer_page, &old, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
     cq.seen_pointer = 0;
   }
+}
+
+// Nearly every look finds nothing: then this is all of it.
+bool was_rung(const Cq& cq) {
+  if (__atomic_load_n(cq.write_pointer_page, __ATOMIC_RELAXED) != cq.seen_pointer) return true;
+  if (!has_windows(cq)) return false;
+  const std::uint32_t at = cq.seen_write_slot;
+  const std::uint32_t wide = at % 2 == 0 ? wire::kLowLatency128Offset : wire::kLowLatency128UnalignedOffset;
+  const std::uint64_t* const one = window_word(cq, wire::kLowLatency64Offset, at);
+  const std::uint64_t* const two = window_word(cq, wide, at % 2 == 0 ? at : block_after(cq, at, 1));
+  return __atomic_load_n(one, __ATOMIC_RELAXED) != kNothingHere ||
+         __atomic_load_n(two, __ATOMIC_RELAXED) != kNothingHere;
+}
+// A plan of faults has work of its own.
+bool has_work(const Cq& cq) {
+  return cq.read_slot != cq.seen_write_slot || cq.faults != nullptr;
 }
 
 // Where the client says that its commands end.
@@ -303,13 +322,13 @@ void Card::started(Cq& cq) {
       __atomic_store_n(cq.write_pointer_page + at / 8, kNothingHere, __ATOMIC_RELAXED);
     }
   }
-  active_queues_.push_back(&cq);
+  (cq.transmit ? senders_ : receivers_).push_back(&cq);
 }
 
 void Card::stopping(Cq& cq) {
   if (cq.strict != nullptr) cq.strict->forget(cq);
   if (cq.faults != nullptr) cq.faults->forget(cq);
-  std::erase(active_queues_, &cq);
+  std::erase(cq.transmit ? senders_ : receivers_, &cq);
   if (busiest_ == &cq) busiest_ = nullptr;
   const auto its_own = [&](const Trigger& trigger) {
     if (trigger.cq != &cq) return false;
@@ -324,18 +343,18 @@ std::uint32_t Card::drive() {
   std::uint32_t done = 0;
   // A buffer that was appended before a message was sent is there when the message comes: a target queue is at its
   // card, a message has a way to go. So what there is to send is looked at first, and is sent last.
-  for (Cq* const cq : active_queues_) {
-    if (cq->transmit) look_at_pointer(*this, *cq);
+  for (Cq* const cq : senders_) {
+    if (was_rung(*cq)) look_at_pointer(*this, *cq);
   }
-  for (Cq* const cq : active_queues_) {
-    if (cq->transmit) continue;
-    look_at_pointer(*this, *cq);
-    done += run_queue(*this, *cq);
+  for (Cq* const cq : receivers_) {
+    if (was_rung(*cq)) look_at_pointer(*this, *cq);
+    if (has_work(*cq)) done += run_queue(*this, *cq);
   }
-  for (Cq* const cq : active_queues_) {
-    if (!cq->transmit) continue;
+  for (Cq* const cq : senders_) {
+    if (!has_work(*cq)) continue;
     const std::uint32_t here = run_queue(*this, *cq);
-    if (here != 0) busiest_ = cq;
+    // Not one for counters: whoever arms an event posts the operation elsewhere, and that is what is waited for.
+    if (here != 0 && !cq->triggered) busiest_ = cq;
     done += here;
   }
   const std::size_t counters_to_see = std::min(active_counters_.size(), kDoorbellsPerPass);

@@ -174,15 +174,6 @@ Extents part(const Extents& of, std::uint64_t offset, std::uint64_t bytes) {
   return out;
 }
 
-Extents plain(const void* bytes, std::uint64_t length) {
-  Extents out;
-  // Reading lists and writing lists are one type; a payload is only ever read from.
-  if (length != 0) {
-    out.push_back({nullptr, 0, const_cast<std::byte*>(static_cast<const std::byte*>(bytes)), length});
-  }
-  return out;
-}
-
 bool read(const Place& place, std::uint64_t offset, void* into, std::uint64_t bytes) {
   if (place.direct != nullptr) {
     std::memcpy(into, place.direct + offset, bytes);

@@ -22,8 +22,16 @@ namespace strait::soft::cassini {
 [[nodiscard]] wire::ReturnCode write(const Extents& to, const void* from, std::uint64_t bytes);
 // The part [offset, offset + bytes), as far as there is one.
 [[nodiscard]] Extents part(const Extents& of, std::uint64_t offset, std::uint64_t bytes);
-// Plain bytes of the device as a list: the payload of an immediate command.
-[[nodiscard]] Extents plain(const void* bytes, std::uint64_t length);
+// Plain bytes of the device as a list: the payload of an immediate command. Lists that are read from and those that are
+// written to are one type; a payload is only ever read from.
+inline void add_plain(Extents& list, const void* bytes, std::uint64_t length) {
+  if (length != 0) list.push_back({nullptr, 0, const_cast<std::byte*>(static_cast<const std::byte*>(bytes)), length});
+}
+[[nodiscard]] inline Extents plain(const void* bytes, std::uint64_t length) {
+  Extents out;
+  add_plain(out, bytes, length);
+  return out;
+}
 
 // Rings, queues and words that client and device share. False: the memory is gone.
 [[nodiscard]] bool read(const Place& place, std::uint64_t offset, void* into, std::uint64_t bytes);

@@ -191,24 +191,17 @@ ReturnCode Initiator::reach(std::uint32_t lac, std::uint64_t address, std::uint6
 }
 
 Answer Initiator::send(Request& request, std::uint32_t dfa) const {
-  Answer answer;
-  if (wire::is_multicast(dfa)) {  // nothing is configured that would multiply it
-    answer.code = ReturnCode::invalid_dfa_format;
-    return answer;
-  }
+  if (wire::is_multicast(dfa)) return {.code = ReturnCode::invalid_dfa_format};  // nothing would multiply it
   if (cq.faults != nullptr) {
-    answer.code = cq.faults->on_request(cq);
-    if (answer.code != ReturnCode::ok) return answer;
+    const ReturnCode code = cq.faults->on_request(cq);
+    if (code != ReturnCode::ok) return {.code = code};
   }
   Card* const target = card.fabric().by_nid(wire::nid_of_dfa(dfa));
-  if (target == nullptr) {
-    answer.code = ReturnCode::undeliverable;
-    return answer;
-  }
+  if (target == nullptr) return {.code = ReturnCode::undeliverable};
   request.source_nid = card.settings().nid;
   request.vni = cq.lni->cps[cq.lcid]->vni;
   request.endpoint = wire::endpoint_of_dfa(dfa);
-  answer = target->receive(request);
+  Answer answer = target->receive(request);
   if (request.piece) return answer;
   Tally& tally = target->tally;
   if (request.flush) tally.flushes.add_owner_thread();

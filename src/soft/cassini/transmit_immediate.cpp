@@ -42,7 +42,7 @@ Request request_of_state(const wire::CStateCmd& state, DmaOp op) {
 void send_payload(const Initiator& initiator, Request& request, std::uint32_t dfa, const void* payload,
                   std::uint32_t bytes) {
   request.length = bytes;
-  request.local = plain(payload, bytes);
+  add_plain(request.local, payload, bytes);
   Tally& tally = initiator.card.tally;
   tally.puts.add_owner_thread();
   const Answer answer = initiator.send(request, dfa);

@@ -124,12 +124,15 @@ class Core {
   // What was posted, with the event of a wait for it ahead of it if that is asked for. `Whole`: it was whole blocks.
   template <bool Whole = false>
   STRAIT_HD_INLINE void show(const How& how) {
-    if (how.arm && !how.silent) arm_ahead(how);
-    if (how.ring_later) return;
-    if constexpr (Whole && !kShared)
-      transmit_.ring_whole();
-    else
-      transmit_.ring();
+    const bool arms = how.arm && !how.silent;
+    if (arms) arm_ahead(how);
+    if (!how.ring_later) {
+      if constexpr (Whole && !kShared)
+        transmit_.ring_whole();
+      else
+        transmit_.ring();
+    }
+    if (arms) arm_later_ones(how);
   }
   STRAIT_HD_INLINE bool drained() { return transmit_.drained() && triggered_.drained(); }
 
@@ -429,6 +432,8 @@ class Core {
       const std::uint64_t goal = posted_on(how.counter) & wire::cxi::kCtSuccessMask;
       if (goal - ahead_from_ < ahead_) {  // it was, some operations ago
         store_relaxed<kScope<S>>(&c.armed, goal + 1);
+        ahead_ -= static_cast<std::uint32_t>(goal - ahead_from_);
+        ahead_from_ = goal;
         return;
       }
       ahead_ = 0;
@@ -437,11 +442,31 @@ class Core {
       if (look_at(c.counter).success() > goal) return;
       ahead_from_ = goal;
       ahead_ = 1;
-      const auto next = [&](std::uint8_t* at) { store_ct(at, trig_event(c.counter.number, goal + ahead_)); };
-      while (ahead_ < how.arm_ahead && goal + ahead_ <= wire::cxi::kCtSuccessMask && emit<1>(triggered_, next))
-        ++ahead_;
+      while (arm_another(c, how)) {
+      }
       triggered_.ring();
+      unshown_ = 0;
     }
+  }
+  // Behind the operation: one event more, for a later one. Its block was the device's before and takes a while to come,
+  // but now there is nothing to do but wait. Rung for when a quarter of all is not shown, or the one that is needed.
+  STRAIT_HD_INLINE void arm_later_ones(const How& how) {
+    if constexpr (!kShared) {
+      if (ahead_ == 0) return;
+      if (arm_another(state_->counter[how.counter], how)) ++unshown_;
+      if (unshown_ * 4 < ahead_) return;
+      triggered_.ring();
+      unshown_ = 0;
+    }
+  }
+  // Not shown yet. False: there are enough, or there is no room.
+  STRAIT_HD_INLINE bool arm_another(CounterState& c, const How& how) {
+    const std::uint64_t threshold = ahead_from_ + ahead_;
+    if (ahead_ >= how.arm_ahead || threshold > wire::cxi::kCtSuccessMask) return false;
+    const auto event = [&](std::uint8_t* at) { store_ct(at, trig_event(c.counter.number, threshold)); };
+    if (!emit<1>(triggered_, event)) return false;
+    ++ahead_;
+    return true;
   }
   // One owner: the count of the counter in use is kept in a register.
   STRAIT_HD_INLINE void use_counter(std::uint32_t counter) {
@@ -465,7 +490,8 @@ class Core {
   std::uint32_t counter_ = ~std::uint32_t{0};
   std::uint32_t number_ = 0;
   std::uint32_t since_ = 0;
-  std::uint32_t ahead_ = 0;  // one owner: so many events are armed, for this count and those behind it
+  std::uint32_t ahead_ = 0;    // one owner: so many events are armed, for this count and those behind it
+  std::uint32_t unshown_ = 0;  // of which the last so many were not rung for
   std::uint64_t ahead_from_ = 0;
   std::uint32_t eq_ = 0;
   std::uint32_t initiator_ = 0;

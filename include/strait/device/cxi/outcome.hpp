@@ -16,7 +16,7 @@ struct How {
   bool silent = false;           // counts nowhere: nobody can wait for it, only for what comes behind it
   bool ring_later = false;       // shown to the device with the next one that rings, or by ring()
   bool arm = false;              // a wait comes next: its event is armed ahead of the operation, not behind it
-  std::uint32_t arm_ahead = 1;   // with arm: for so many operations at once; each holds one of the device's 2048 places
+  std::uint32_t arm_ahead = 1;   // with arm: for so many operations ahead; each holds one of the device's 2048 places
   std::uint64_t room_ns = 0;     // how long to wait for room in a full ring
   std::uint64_t tag = 0;         // comes back with the cause if it fails
   std::uint64_t match_bits = 0;  // for peers whose portal entry matches; immediate commands have none
