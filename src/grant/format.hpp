@@ -33,6 +33,9 @@ static_assert(sizeof(LedgerEntry) == 8 && LedgerEntry::is_always_lock_free);
 inline constexpr std::uint32_t kMarks = 64;  // lanes of one process to one peer that may use its grants
 struct alignas(64) Mark {
   std::atomic<std::uint64_t> word{0};
+  // Not for the owner: written by the Host of this process, here because the lane has this line at hand. What the lane
+  // found while it had the same value is still there.
+  std::atomic<std::uint64_t> generation{0};
 };
 static_assert(sizeof(Mark) == 64);
 inline constexpr std::size_t kMarksBytes = kMarks * sizeof(Mark);

@@ -338,6 +338,27 @@ TEST(PeerFile, LeavesWhoWillNotLetGo) {
   EXPECT_EQ(theirs.data()[1], std::byte{1});
 }
 
+// Regions, and several targets of one: each has its window, and nobody else's.
+TEST(WindowTable, FindsEachAndNoOther) {
+  constexpr std::uint64_t kRegions = 1000;
+  WindowTable table(4096);
+  std::vector<std::unique_ptr<Window>> windows;
+  for (std::uint64_t i = 0; i < 2 * kRegions; ++i) {
+    windows.push_back(std::make_unique<Window>());
+    windows.back()->subject = {.region_id = 1 + i % kRegions,
+                               .address = 4096 * i,
+                               .length_bytes = 4096,
+                               .rkey = static_cast<std::uint32_t>(i)};
+    table.put(windows.back().get());
+  }
+  for (const auto& window : windows) {
+    const Subject& subject = window->subject;
+    EXPECT_EQ(table.find(subject.region_id, subject.address, subject.rkey), window.get());
+    EXPECT_EQ(table.find(subject.region_id, subject.address + 1, subject.rkey), nullptr);
+    EXPECT_EQ(table.find(subject.region_id + kRegions, subject.address, subject.rkey), nullptr);
+  }
+}
+
 TEST(Note, ThatIsNotOneIsRefused) {
   Note note;
   const auto bytes = [&] { return std::as_bytes(std::span(&note, 1)); };

@@ -161,13 +161,19 @@ void Host::add_locked(std::unique_ptr<Window> window) {
     table_.store(larger.get(), std::memory_order_seq_cst);
     // After it: who reads the new number finds nothing in the old table. Before the marks: who read the old number is
     // waited for.
-    generation_.fetch_add(1);
+    next_generation_locked();
     std::swap(own_table_, larger);
     if (!needs_fence_) (void)sys::barrier_everywhere();
     retired_.push_back({nullptr, std::move(larger), marks_now(), 0});
   }
   own_table_->put(window.get());
+  if (window->way == Way::map) has_maps_.store(true, std::memory_order_relaxed);
   windows_[window->stamp].push_back(std::move(window));
+}
+
+void Host::next_generation_locked() {
+  ++generation_;
+  for (std::uint32_t i = 0; i < kMarks; ++i) mark(i).generation.store(generation_, std::memory_order_seq_cst);
 }
 
 std::vector<std::uint64_t> Host::marks_now() const {
@@ -234,7 +240,7 @@ bool Host::listen(bool& again) {
     if (!packet) {
       if (packet.error().code == Code::again) break;
       gone_.store(true);
-      generation_.fetch_add(1);  // nothing that was found before is to be used
+      next_generation_locked();  // nothing that was found before is to be used
       answered_.notify_all();
       return false;
     }

@@ -43,8 +43,8 @@ class Host {
       return nullptr;
     return table_.load(std::memory_order_acquire)->find(region_id, address, rkey);
   }
-  // Inside only: what find() gave while this had the same value is still there.
-  [[nodiscard]] std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+  // Has it ever granted a map? Without one nothing short has to be looked up.
+  [[nodiscard]] bool has_maps() const { return has_maps_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool needs_fence() const { return needs_fence_; }
   // After raising a signal.
   void wake_sleepers() const {
@@ -78,6 +78,7 @@ class Host {
   [[nodiscard]] Status greet(sys::Deadline deadline, const sys::Calls& calls);
   [[nodiscard]] Result<Way> open_locked(const Subject& subject, Answer answer);
   void add_locked(std::unique_ptr<Window> window);
+  void next_generation_locked();
   void on_revoked_locked(std::uint64_t stamp);
   // Frees what no lane can be looking at any more.
   [[nodiscard]] bool let_go_locked();
@@ -101,13 +102,14 @@ class Host {
   sys::Event wake_;
   alignas(64) std::atomic<WindowTable*> table_{nullptr};
   std::atomic<bool> gone_{false};
-  std::atomic<std::uint64_t> generation_{1};  // of the table, and of the owner being there
+  std::atomic<bool> has_maps_{false};
 
   alignas(64) std::mutex mutex_;
   std::condition_variable answered_;
   std::map<std::uint64_t, std::optional<Answer>> questions_;
   std::uint64_t next_question_ = 1;
   std::uint64_t taken_marks_ = 0;
+  std::uint64_t generation_ = 0;  // of the table, and of the owner being there; lanes read it in their marks
   std::unique_ptr<WindowTable> own_table_;
   std::map<std::uint64_t, std::vector<std::unique_ptr<Window>>> windows_;  // by stamp
   std::vector<Retired> retired_;

@@ -19,9 +19,10 @@
 
 namespace strait::grant {
 
-struct Window {
+// All that a map operation needs in its first cache line.
+struct alignas(64) Window {
   Subject subject;
-  std::byte* memory = nullptr;  // map: where the region's first byte is here
+  std::byte* memory = nullptr;  // map: where the region's first byte is here; null otherwise
   const LedgerEntry* entry = nullptr;
   std::uint64_t stamp = 0;
   SignalPage* signals = nullptr;
@@ -36,42 +37,54 @@ struct Window {
            (subject.access & right) == right;
   }
 };
+static_assert(offsetof(Window, stamp) + sizeof(Window::stamp) <= 64);
 
+// A slot is the window's address with 16 bits of the hash above it: others' windows are not touched.
 class WindowTable {
  public:
-  explicit WindowTable(std::size_t slots) : mask_(slots - 1), slots_(std::make_unique<std::atomic<Window*>[]>(slots)) {}
+  explicit WindowTable(std::size_t slots)
+      : mask_(slots - 1), slots_(std::make_unique<std::atomic<std::uint64_t>[]>(slots)) {}
   [[nodiscard]] Window* find(std::uint64_t region_id, std::uint64_t address, std::uint32_t rkey) const {
-    for (std::size_t i = home(region_id, rkey);; ++i) {
-      Window* const window = slots_[i & mask_].load(std::memory_order_acquire);
-      if (window == nullptr) return nullptr;
+    const std::uint64_t hash = hash_of(region_id, rkey);
+    for (std::size_t i = home(hash);; ++i) {
+      const std::uint64_t slot = slots_[i & mask_].load(std::memory_order_acquire);
+      if (slot == 0) return nullptr;
+      if ((slot ^ hash << 48) >> 48 != 0) continue;
+      auto* const window = reinterpret_cast<Window*>(slot & kAddress);
       const Subject& subject = window->subject;
       if (subject.region_id == region_id && subject.address == address && subject.rkey == rkey) return window;
     }
   }
   // The caller sees to it that half of the slots stay free.
   void put(Window* window) {
-    std::size_t i = home(window->subject.region_id, window->subject.rkey);
-    while (slots_[i & mask_].load(std::memory_order_relaxed) != nullptr) ++i;
-    slots_[i & mask_].store(window, std::memory_order_release);
+    const std::uint64_t hash = hash_of(window->subject.region_id, window->subject.rkey);
+    std::size_t i = home(hash);
+    while (slots_[i & mask_].load(std::memory_order_relaxed) != 0) ++i;
+    slots_[i & mask_].store(reinterpret_cast<std::uint64_t>(window) | hash << 48, std::memory_order_release);
     ++used_;
   }
   [[nodiscard]] std::size_t used() const { return used_; }
   [[nodiscard]] std::size_t slots() const { return mask_ + 1; }
 
  private:
-  [[nodiscard]] std::size_t home(std::uint64_t region_id, std::uint32_t rkey) const {
-    return static_cast<std::size_t>(((region_id ^ (std::uint64_t{rkey} << 32)) * 0x9e3779b97f4a7c15u) >> 20) & mask_;
+  static constexpr std::uint64_t kAddress = (std::uint64_t{1} << 48) - 1;  // of user space
+  [[nodiscard]] static std::uint64_t hash_of(std::uint64_t region_id, std::uint32_t rkey) {
+    return ((region_id ^ (std::uint64_t{rkey} << 32)) * 0x9e3779b97f4a7c15u) >> 20;
   }
+  // The 16 lowest bits are in the slot.
+  [[nodiscard]] std::size_t home(std::uint64_t hash) const { return static_cast<std::size_t>(hash >> 16) & mask_; }
   std::size_t mask_;
   std::size_t used_ = 0;
-  std::unique_ptr<std::atomic<Window*>[]> slots_;
+  std::unique_ptr<std::atomic<std::uint64_t>[]> slots_;
 };
 
 // While it lives the lane is inside: nothing it found in the table goes away. One owner thread.
 class Inside {
  public:
   [[gnu::always_inline]] Inside(Mark& mark, bool fence)
-      : word_(mark.word), value_(mark.word.load(std::memory_order_relaxed) + 1) {
+      : Inside(mark, mark.word.load(std::memory_order_relaxed), fence) {}
+  // Who has read the mark already.
+  [[gnu::always_inline]] Inside(Mark& mark, std::uint64_t before, bool fence) : word_(mark.word), value_(before + 1) {
     word_.store(value_, std::memory_order_relaxed);
     // Who revokes makes a barrier on all CPUs; where the system has none, it is made here.
     if (fence) [[unlikely]]

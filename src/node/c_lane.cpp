@@ -70,15 +70,6 @@ std::int32_t check_item(const strait_item& item, std::uint32_t index, strait_err
   return STRAIT_OK;
 }
 
-inline bool takes_short_way(const strait_lane* lane, const strait_target* remote, const strait_op_options* options,
-                            const strait_op* out) {
-  return lane != nullptr && remote != nullptr && out != nullptr && (options == nullptr || options->flags == 0);
-}
-inline bool takes_short_way(const strait_lane* lane, const strait_slice* local, const strait_target* remote,
-                            const strait_op_options* options, const strait_op* out) {
-  return local != nullptr && local->region != nullptr && takes_short_way(lane, remote, options, out);
-}
-
 // Tried before the NIC: `reach(near, id)` moves the bytes if this process can.
 template <class Reach>
 bool done_near(strait_lane* lane, strait_op* out, Reach reach) noexcept {
@@ -120,6 +111,7 @@ extern "C" {
     return answer_null(error, "lane, slice, region, target or operation");
   if (!lane_usable(*lane)) [[unlikely]]
     return answer(error, why_unusable(*lane));
+  if (any_word_near<Word::put>(lane, from, to, to_offset, options, out)) return STRAIT_OK;
   if (!target_allows(*to, to_offset, from->length_bytes, STRAIT_REMOTE_WRITE)) [[unlikely]]
     return refuse_target(error, *to, to_offset, from->length_bytes, STRAIT_REMOTE_WRITE);
   if (!slice_good(*from)) [[unlikely]]
@@ -154,6 +146,7 @@ extern "C" {
   if (lane == nullptr || into == nullptr || into->region == nullptr || from == nullptr || out == nullptr)
     return answer_null(error, "lane, slice, region, target or operation");
   if (!lane_usable(*lane)) return answer(error, why_unusable(*lane));
+  if (any_word_near<Word::get>(lane, into, from, from_offset, options, out)) return STRAIT_OK;
   if (!target_allows(*from, from_offset, into->length_bytes, STRAIT_REMOTE_READ))
     return refuse_target(error, *from, from_offset, into->length_bytes, STRAIT_REMOTE_READ);
   if (!slice_good(*into)) return answer(error, why_slice_bad(*into));
@@ -186,16 +179,14 @@ extern "C" {
 // The short way is tried in a function of its own: what the general one needs of stack and registers would cost more.
 std::int32_t strait_put(strait_lane* lane, const strait_slice* from, const strait_target* to, std::uint64_t to_offset,
                         const strait_op_options* options, strait_op* out, strait_error* error) {
-  if (takes_short_way(lane, from, to, options, out) && word_near<Word::put>(*lane, *from, *to, to_offset, out))
-    return STRAIT_OK;
+  if (word_near<Word::put>(lane, from, to, to_offset, options, out)) return STRAIT_OK;
   return put_any(lane, from, to, to_offset, options, out, error);
 }
 
 std::int32_t strait_get(strait_lane* lane, const strait_slice* into, const strait_target* from,
                         std::uint64_t from_offset, const strait_op_options* options, strait_op* out,
                         strait_error* error) {
-  if (takes_short_way(lane, into, from, options, out) && word_near<Word::get>(*lane, *into, *from, from_offset, out))
-    return STRAIT_OK;
+  if (word_near<Word::get>(lane, into, from, from_offset, options, out)) return STRAIT_OK;
   return get_any(lane, into, from, from_offset, options, out, error);
 }
 
@@ -228,17 +219,14 @@ std::int32_t strait_get(strait_lane* lane, const strait_slice* into, const strai
 
 std::int32_t strait_fetch_add(strait_lane* lane, const strait_target* at, std::uint64_t offset, std::uint64_t add,
                               const strait_op_options* options, strait_op* out, strait_error* error) {
-  if (takes_short_way(lane, at, options, out) && atomic_word_near<Word::fetch_add>(*lane, *at, offset, add, 0, out))
-    return STRAIT_OK;
+  if (atomic_word_near<Word::fetch_add>(lane, at, offset, add, 0, options, out)) return STRAIT_OK;
   return atomic_any(post::Kind::fetch_add, lane, at, offset, add, 0, options, out, error);
 }
 
 std::int32_t strait_compare_swap(strait_lane* lane, const strait_target* at, std::uint64_t offset,
                                  std::uint64_t expected, std::uint64_t desired, const strait_op_options* options,
                                  strait_op* out, strait_error* error) {
-  if (takes_short_way(lane, at, options, out) &&
-      atomic_word_near<Word::compare_swap>(*lane, *at, offset, desired, expected, out))
-    return STRAIT_OK;
+  if (atomic_word_near<Word::compare_swap>(lane, at, offset, desired, expected, options, out)) return STRAIT_OK;
   return atomic_any(post::Kind::compare_swap, lane, at, offset, desired, expected, options, out, error);
 }
 

@@ -88,6 +88,7 @@ void Core::close() {
   for (strait_lane* lane : lanes) {
     const Using use(*lane);
     lane->closed.store(true);
+    lane->words.store(nullptr);
     lane->core.close();
   }
   std::vector<strait_peer*> peers;

@@ -195,6 +195,7 @@ void Core::bring_near(strait_lane& lane, strait_peer& peer, sys::Deadline deadli
   lane.near_side->copy_paths =
       fmt::format("{}; under {} bytes and atomics: {}", lane.near_side->copy_path, kCopyAtLeast, lane.path);
   lane.near.store(lane.near_side.get(), std::memory_order_release);
+  if (!lane.shared && !host->needs_fence()) lane.words.store(lane.near_side.get(), std::memory_order_release);
 }
 
 // Whatever comes of it, the target is good through the NIC.

@@ -21,8 +21,11 @@ class Core;
 struct Near;
 }  // namespace strait::node
 
-struct strait_lane {
+struct alignas(64) strait_lane {
   strait::post::Lane core;
+  // The same as `near` where words may go the short way (near_word.hpp); null: not on a lane that callers share, that
+  // was closed, or that has to make its own fences. In the cache line of what that way reads of `core`.
+  std::atomic<strait::node::Near*> words{nullptr};
   const strait::sys::ForkMark* mark = nullptr;
   strait::node::Sleeper* sleeper = nullptr;
   std::atomic<strait::node::Near*> near{nullptr};  // null: nothing of the peer is in reach but through the NIC

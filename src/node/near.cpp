@@ -9,32 +9,40 @@
 #include "sys/process.hpp"
 
 namespace strait::node {
+
+const grant::Window* look_up(Near& near, const strait_target& target) {
+  const std::uint64_t now = near.mark->generation.load(std::memory_order_acquire);
+  if (near.generation != now) near.found.fill({});
+  near.generation = now;
+  const grant::Window* const window = near.host->find(target.region_id, target.address, target.rkey);
+  if (window != nullptr && window->memory != nullptr)
+    near.found[target.region_id % std::size(near.found)] = {target.region_id, window};
+  return window;
+}
+
 namespace {
 
 using grant::Way;
 using grant::Window;
 
-[[gnu::noinline]] const Window* look_up(Near& near, const strait_target& target) {
-  const std::uint64_t now = near.host->generation();
-  if (near.generation != now) near.found.fill(nullptr);
-  near.generation = now;
-  const Window* const window = near.host->find(target.region_id, target.address, target.rkey);
-  near.found[target.region_id % std::size(near.found)] = window;
-  return window;
-}
-
 // Inside only.
 const Window* window_of(Near& near, const strait_target& target) {
-  const Window* const before = near.known(target);
-  return before != nullptr ? before : look_up(near, target);
+  const Window* const before = near.found_before(*near.mark, target.region_id);
+  if (before != nullptr && before->subject.address == target.address && before->subject.rkey == target.rkey)
+    return before;
+  return look_up(near, target);
 }
 
 // Held while an operation looks for a window and uses it.
 class Reaching {
  public:
   Reaching(strait_lane& lane, Near& near)
-      : use_(lane), lane_(lane), near_(near), inside_(*near.mark, near.host->needs_fence()) {
-    if (++near.turns % kTurnsPerDrive == 0) lane.core.queue().drive();
+      : use_(lane),
+        lane_(lane),
+        near_(near),
+        drives_(is_turn_to_drive(near.mark->word.load(std::memory_order_relaxed) + 2)),
+        inside_(*near.mark, near.needs_fence) {
+    if (drives_) lane.core.queue().drive();
   }
   // Null: not granted, not any more, or not for this.
   [[nodiscard]] const Window* find(const strait_target& target, std::uint64_t offset, std::uint64_t length_bytes,
@@ -49,8 +57,14 @@ class Reaching {
   const Using use_;
   strait_lane& lane_;
   Near& near_;
+  const bool drives_;
   const grant::Inside inside_;
 };
+
+// Whether there is nothing to look up: a copy grant does not serve what is short.
+bool goes_by_nic(const Near& near, std::uint64_t length_bytes) {
+  return length_bytes < kCopyAtLeast && !near.host->has_maps();
+}
 
 struct Sides {
   std::byte* local;
@@ -121,6 +135,7 @@ Way way_to(strait_lane& lane, Near& near, const strait_target& target) {
 
 bool put_near(strait_lane& lane, Near& near, const strait_slice& from, const strait_target& to, std::uint64_t to_offset,
               const strait_op_options* options, std::uint64_t& id) {
+  if (goes_by_nic(near, from.length_bytes)) return false;
   const Reaching reaching(lane, near);
   if (is_for_nic(lane, options)) return false;
   const Window* const window = reaching.find(to, to_offset, from.length_bytes, STRAIT_REMOTE_WRITE);
@@ -136,6 +151,7 @@ bool put_near(strait_lane& lane, Near& near, const strait_slice& from, const str
 
 bool get_near(strait_lane& lane, Near& near, const strait_slice& into, const strait_target& from,
               std::uint64_t from_offset, const strait_op_options* options, std::uint64_t& id) {
+  if (goes_by_nic(near, into.length_bytes)) return false;
   const Reaching reaching(lane, near);
   if (is_for_nic(lane, options)) return false;
   const Window* const window = reaching.find(from, from_offset, into.length_bytes, STRAIT_REMOTE_READ);

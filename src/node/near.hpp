@@ -20,26 +20,32 @@
 namespace strait::node {
 
 // What a lane needs for that. Set once, gone with the lane.
-struct Near {
-  Near(std::shared_ptr<grant::Host> whose, grant::Mark* taken) : host(std::move(whose)), mark(taken) {}
+struct alignas(64) Near {
+  Near(std::shared_ptr<grant::Host> whose, grant::Mark* taken)
+      : mark(taken), needs_fence(whose->needs_fence()), host(std::move(whose)) {}
   ~Near() { host->give_back(mark); }
   Near(const Near&) = delete;
   Near& operator=(const Near&) = delete;
 
-  const std::shared_ptr<grant::Host> host;
   grant::Mark* const mark;
-  std::uint64_t turns = 0;
-  // What was found before, by region: good for as long as the host is of this generation.
+  const sys::ForkMark fork;
+  const bool needs_fence;
+  // The maps that were found before, by region: good for as long as the mark is of this generation. No region is 0.
   std::uint64_t generation = 0;
-  std::array<const grant::Window*, 16> found{};
-  // Null: the host has to be asked. Inside only.
-  [[nodiscard, gnu::always_inline]] const grant::Window* known(const strait_target& target) const {
-    const grant::Window* const before = found[target.region_id % std::size(found)];
-    const bool good = before != nullptr && generation == host->generation() &&
-                      before->subject.region_id == target.region_id && before->subject.address == target.address &&
-                      before->subject.rkey == target.rkey;
-    return good ? before : nullptr;
+  struct Found {
+    std::uint64_t region_id = 0;  // beside it: who looks for another does not touch the window
+    const grant::Window* window = nullptr;
+  };
+  std::array<Found, 16> found{};
+  // Of the region; null: the host has to be asked. Inside only.
+  [[nodiscard, gnu::always_inline]] const grant::Window* found_before(const grant::Mark& own,
+                                                                      std::uint64_t region_id) const {
+    const std::uint64_t now = own.generation.load(std::memory_order_acquire);
+    if (generation != now) return nullptr;
+    const Found& before = found[region_id % std::size(found)];
+    return before.region_id == region_id ? before.window : nullptr;
   }
+  const std::shared_ptr<grant::Host> host;
   // What atomics fetched, until somebody asks. One that nobody asks for keeps its place, and the next one for that
   // place goes the general way.
   struct Fetched {
@@ -50,6 +56,9 @@ struct Near {
   std::uint64_t fetches = 0;
   std::string map_path, copy_path, copy_paths;  // for people; the last with the way of what is too short for a copy
 };
+
+// What the host has granted of the target, remembered if it is a map. Inside only.
+[[nodiscard]] const grant::Window* look_up(Near& near, const strait_target& target);
 
 // Does its memory lie in files that any process can map? The vendors' does not, nor does that of those who stand in for
 // them, whatever their exports are made of.

@@ -271,6 +271,38 @@ TEST_F(Words, KeepWhatTheyFetchedUntilSomebodyAsks) {
   EXPECT_EQ(lane.fetch_add(host.place.at(16), 0).wait(5s).value().value, 3 * kMany + 10000);
 }
 
+// More regions than a lane remembers, in turn: on a lane of one owner and on the one that callers share.
+TEST(Granted, WordsFindEachOfManyRegions) {
+  constexpr std::size_t kRegions = 40;
+  Pair pair(granting("map"), granting("map"));
+  Lane lane = pair.far.lane(256).value();
+  Block local(pair.asker, "host", 4096, access::local);
+  local.fill(pattern(4096, 9));
+  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<Published> names;
+  std::vector<Target> targets;
+  for (std::size_t i = 0; i < kRegions; ++i) {
+    blocks.push_back(std::make_unique<Block>(pair.owner, "host", 4096, access::all));
+    names.push_back(pair.owner.publish("many" + std::to_string(i), blocks[i]->region).value());
+    targets.push_back(pair.far.lookup("many" + std::to_string(i)).value());
+  }
+  for (std::size_t round = 0; round < 3; ++round) {
+    for (std::size_t i = 0; i < kRegions; ++i) {
+      const Slice word = local.region.slice(8 * i, 8);
+      EXPECT_EQ(way_of(lane.put(word, targets[i].at(16 * round))), "map grant");
+      EXPECT_EQ(way_of(pair.far.put(word, targets[i].at(16 * round + 8))), "map grant");
+    }
+  }
+  const std::vector<std::uint8_t> sent = pattern(4096, 9);
+  for (std::size_t i = 0; i < kRegions; ++i) {
+    const std::vector<std::uint8_t> got = blocks[i]->read(0, 48);
+    for (std::size_t at = 0; at < 48; ++at) ASSERT_EQ(got[at], sent[8 * i + at % 8]) << "region " << i;
+  }
+  ASSERT_TRUE(blocks[7]->region.revoke());
+  EXPECT_FALSE(lane.put(local.region.slice(0, 8), targets[7].at(0)).wait(5s));
+  EXPECT_FALSE(pair.far.put(local.region.slice(0, 8), targets[7].at(0)).wait(5s));
+}
+
 TEST(Granted, ALaneTooManySaysWhyItHasNone) {
   Pair pair(granting("auto"), granting("auto"));
   std::vector<Lane> lanes;
