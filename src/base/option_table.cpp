@@ -141,6 +141,10 @@ constexpr std::array kTable = {
     OptionRow{"log", "warn", choice, "Messages up to this level reach the log sink.", "error|warn|info|debug"},
     OptionRow{"sysfs", "/sys", text, "Folder that stands for /sys when distances are looked up: a recorded machine.",
               nullptr},
+    OptionRow{"numa", "auto", text,
+              "Where memory, rings and the thread of the node go on machines with several NUMA nodes: auto (near the "
+              "first NIC, memory else near the CPU that asks for it), the number of a node, or off.",
+              nullptr},
     OptionRow{"plugins", "", text, "Paths of provider plug-ins to load, separated by colons.", nullptr},
 };
 

@@ -34,7 +34,10 @@ Result<std::shared_ptr<Core>> Core::open(Options options, Log log) {
   service.secret = core->secret_;
   STRAIT_CHECK(core->sleeper_.open());
   STRAIT_CHECK(core->open_devices());
-  STRAIT_CHECK(core->open_door());
+  {
+    const sys::NodeWish pages(core->placement_.ring_node());
+    STRAIT_CHECK(core->open_door());
+  }
   STRAIT_TRY(core->progress_, Progress::start(*core));
   const std::lock_guard opening(core->opening_mutex_);
   auto started = rendezvous::Service::start(service, *core);

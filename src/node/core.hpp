@@ -32,6 +32,7 @@
 #include "node/fork.hpp"
 #include "node/free_watch.hpp"
 #include "node/leases.hpp"
+#include "node/placement.hpp"
 #include "node/progress.hpp"
 #include "node/region.hpp"
 #include "node/settings.hpp"
@@ -162,6 +163,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] std::vector<Rail>& rails() { return rails_; }
   [[nodiscard]] buffer::Providers& providers() { return *providers_; }
+  [[nodiscard]] Placement& placement() { return placement_; }
   [[nodiscard]] Progress* progress() { return progress_.get(); }
   [[nodiscard]] const rendezvous::Secret& secret() const { return secret_; }
   [[nodiscard]] const Log& log() const { return log_; }
@@ -272,6 +274,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   FreedMemory freed_;
   std::int64_t kept_fds_ = 0;  // of memory that was allocated to be networked; under regions_mutex
   std::vector<Rail> rails_;
+  Placement placement_;
   Stopwatch stopwatch_;                     // for plans that people ask for
   std::unique_ptr<keys::Cache> cache_;      // local registrations, of all rails; gone before the NICs
   std::unique_ptr<keys::Monitor> monitor_;  // of host memory; null unless asked for and possible

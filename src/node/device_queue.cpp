@@ -95,6 +95,7 @@ Result<strait_device_queue*> Core::open_device_queue(strait_peer& peer, rail::De
   queue->node = shared_from_this();
   STRAIT_TRY(queue->near, providers_->find(near_device));
   queue->here = queue->near.device->kind == "host";
+  const sys::NodeWish rings(placement_.ring_node());
   STRAIT_TRY(queue->queue, rail::DeviceQueue::make(*rails_[0].nic, shape));
   STRAIT_CHECK(furnish(*this, *queue));
   STRAIT_TRY(queue->client, join_peer(*queue->queue, shape.sq_blocks, peer, deadline));

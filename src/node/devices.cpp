@@ -151,6 +151,9 @@ Status Core::open_devices() {
   relay_ = std::make_unique<exports::HostRelay>(*providers_);
 
   for (const Wanted& wanted : nics) STRAIT_CHECK(open_nics(wanted));
+  const plan::Nic first = rails_.empty() ? plan::Nic{} : record_of(rails_.front());
+  STRAIT_TRY(placement_,
+             Placement::make(options_.text("numa"), options_.text("sysfs"), first.name, first.place.numa_node));
   open_cache();
   return {};
 }

@@ -166,6 +166,13 @@ std::string Core::info_json() {
                            {"garbage", counts.garbage},
                            {"holdouts", counts.holdouts}});
   }
+  const int node = placement_.ring_node();
+  info["numa"] = {{"option", options_.text("numa")},
+                  {"nodes", placement_.nodes()},
+                  {"node", node < 0 ? json(nullptr) : json(node)},
+                  {"text", placement_.text()},
+                  {"placed", placement_.placed()},
+                  {"refused", placement_.refused()}};
   info["warnings"] = warnings_;
   return info.dump();
 }

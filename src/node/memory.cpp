@@ -7,6 +7,9 @@ namespace strait::node {
 Result<strait_memory*> Core::allocate(std::uint64_t length_bytes, const std::string& near_device, bool networked) {
   auto handle = std::make_unique<strait_memory>();
   STRAIT_TRY(handle->memory, providers_->allocate(near_device, length_bytes));
+  // Before anybody touches it: pages that are there stay where they are. A peer that maps them gets the same ones.
+  if (near_device.empty() || near_device == "host")
+    placement_.place_memory(handle->memory.data(), handle->memory.size());
   if (networked) {
     STRAIT_TRY(handle->files, register_early(handle->memory.range()));
   }

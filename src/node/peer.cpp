@@ -21,6 +21,7 @@ Result<std::unique_ptr<strait_lane>> Core::make_lane(std::uint32_t depth, std::u
   if (depth > post::kMaxDepth || !std::has_single_bit(depth)) {
     return fail(Code::invalid, "a lane's depth is a power of two up to {}, not {}", post::kMaxDepth, depth);
   }
+  const sys::NodeWish rings(placement_.ring_node());
   STRAIT_TRY(post::Lane lane, post::Lane::make(*rails_[0].nic, depth, signal_every));
   auto handle = std::make_unique<strait_lane>(std::move(lane));
   handle->core.set_unstage(unstage);

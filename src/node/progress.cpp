@@ -62,6 +62,7 @@ bool Progress::arm() {
 }
 
 void Progress::run() {
+  core_.placement().place_thread();
   std::uint64_t polls_before = core_.caller_polls();
   std::int64_t last_work_ns = sys::now_ns();
   while (!stopping_.load(std::memory_order_acquire)) {

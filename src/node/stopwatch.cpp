@@ -129,7 +129,7 @@ Status set_up(Bench& bench, std::uint64_t bytes, const std::string& carrier, con
 }
 
 // This thread is both ends' engine: no figure is that of a thread that had to be woken.
-bool put(Bench& bench, std::uint64_t length) {
+bool put_once(Bench& bench, std::uint64_t length) {
   const strait_slice from{bench.local, 0, length};
   strait_op op{};
   if (strait_put(strait_peer_lane(bench.peer), &from, &bench.place, 0, nullptr, &op, nullptr) != STRAIT_OK)
@@ -149,7 +149,7 @@ bool put(Bench& bench, std::uint64_t length) {
 plan::Cost time_carrier(const std::string& carrier, const std::string& soft_library) {
   Bench bench;
   if (!set_up(bench, kLargeBytes[0], carrier, soft_library)) return {};
-  return timed([&](std::uint64_t length) { return put(bench, length); }, kLargeBytes[0],
+  return timed([&](std::uint64_t length) { return put_once(bench, length); }, kLargeBytes[0],
                fmt::format("puts between two Nodes of this process by {}, timed here",
                            carrier == "roce" ? "packets over loopback" : "the ring"));
 }

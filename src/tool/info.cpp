@@ -162,6 +162,11 @@ int run_info(const InfoArguments& arguments) {
   fmt::print("{}", wrap(fmt::format("strait {}, listens on {}, progress by {}", info.value("version", "?"),
                                     info.value("address", "?"), info.value("progress", "?")),
                         0, 2));
+  const Json numa = info.value("numa", Json::object());
+  const std::string refused = numa.value("refused", "");
+  fmt::print("{}", wrap(fmt::format("NUMA: {}{}", numa.value("text", "?"),
+                                    refused.empty() ? std::string() : "; the kernel refused: " + refused),
+                        0, 2));
   for (const Json& warning : info.value("warnings", Json::array())) {
     fmt::print(stderr, "{}", wrap("strait: warning: " + text_of(warning), 0, 2));
   }

@@ -40,6 +40,12 @@ class Recorded {
     fs::create_symlink(fs::path("../../../") / where.filename(), where / "infiniband" / name / "device");
     fs::create_symlink(fs::path("../../devices") / path / "infiniband" / name, root_ / "class/infiniband" / name);
   }
+  void numa_node(int node, const std::string& cpus) {
+    const fs::path nodes = root_ / "devices/system/node";
+    fs::create_directories(nodes / ("node" + std::to_string(node)));
+    std::ofstream(nodes / ("node" + std::to_string(node)) / "cpulist") << cpus << "\n";
+    std::ofstream(nodes / "has_memory") << (node == 0 ? "0" : "0-" + std::to_string(node)) << "\n";
+  }
   // What links and wires carry, as a machine that is newer than its NIC says it.
   void link(const std::string& path, const std::string& transfers, const std::string& lanes) {
     std::ofstream(root_ / "devices" / path / "max_link_speed") << transfers << " GT/s PCIe\n";
@@ -103,6 +109,28 @@ TEST(RecordedMachine, InfoShowsItsPlaces) {
   EXPECT_LE(widest(page.out), 80u) << page.out;
 }
 
+TEST(RecordedMachine, NumaNodesAreThoseOfIt) {
+  TwoSockets tree;
+  tree.numa_node(0, "0-7");
+  const json one = parsed(furnished({"info", "--json", "--no-trials"}, tree.option())).at("numa");
+  EXPECT_EQ(one.at("nodes"), json::array({0}));
+  EXPECT_EQ(one.at("text"), "nothing is placed: the machine has one NUMA node");
+  tree.numa_node(1, "8-15");
+  const json two = parsed(furnished({"info", "--json", "--no-trials", "--set", "numa=1"}, tree.option())).at("numa");
+  EXPECT_EQ(two.at("nodes"), json({0, 1}));
+  EXPECT_EQ(two.at("node"), 1);
+  const Outcome page = furnished({"info", "--no-trials", "--set", "numa=1"}, tree.option());
+  EXPECT_NE(unwrapped(page.out).find("NUMA: memory, rings and thread on NUMA node 1, by option numa"),
+            std::string::npos)
+      << page.out;
+  EXPECT_LE(widest(page.out), 80u) << page.out;
+  const Outcome none = furnished({"info", "--no-trials", "--set", "numa=2"}, tree.option());
+  EXPECT_EQ(none.status, 2) << none.out;
+  EXPECT_NE(unwrapped(none.err).find("option numa: this machine has no node 2 with memory: it has 0, 1"),
+            std::string::npos)
+      << none.err;
+}
+
 TEST(RecordedMachine, WhereNothingIsShownNothingIsAssumed) {
   const json info = parsed(furnished({"info", "--json", "--no-trials"}, "sysfs=/nowhere/at/all"));
   EXPECT_EQ(named(info.at("accelerators"), "cuda:0").at("numa_node"), -1);
@@ -127,7 +155,7 @@ json packets_by(const json& plan, const std::string& nic) {
 }
 
 TEST(RecordedMachine, ExplainTakesTheNearestNicOfIt) {
-  const TwoSockets tree;
+  TwoSockets tree;
   for (const auto& [gpu, near, far] :
        {std::tuple("cuda:0", "strait1", "strait0"), std::tuple("cuda:1", "strait0", "strait1")}) {
     const json plan = plan_of(gpu, tree.option());
@@ -139,8 +167,12 @@ TEST(RecordedMachine, ExplainTakesTheNearestNicOfIt) {
     const json other = packets_by(plan, far);
     EXPECT_EQ(other.at("cost").at("gb_per_s"), 3.0) << other;
   }
+  // Its thread is on this machine and its kernel was not told of that one: said, and nothing fails.
+  tree.numa_node(1, "100000");
   const json info =
       parsed(furnished({"info", "--json", "--no-trials", "--set", "nics=verbs:strait0,verbs:strait1"}, tree.option()));
+  EXPECT_EQ(info.at("numa").at("node"), 1);
+  EXPECT_EQ(info.at("numa").at("text"), "memory, rings and thread on NUMA node 1, near strait0");
   EXPECT_EQ(named(info.at("nics"), "strait0").at("numa_node"), 1);
   EXPECT_EQ(named(info.at("nics"), "strait1").at("pci_path").back(), "0000:22:00.0");
 }
