@@ -44,7 +44,7 @@ STRAIT_HD_INLINE void order_before_doorbell(Reach reach) {
   release_fence(reach);
 }
 // A GPU has no write-combining buffer to flush; the compiler must still not sink the store.
-STRAIT_HD_INLINE void order_after_doorbell() {
+STRAIT_HD_INLINE void order_after_doorbell(Reach) {
   asm volatile("" ::: "memory");
 }
 // The rest of a CQE must not be read before the word that handed it over, nor what the operation wrote.
@@ -174,7 +174,7 @@ STRAIT_HD_INLINE void order_before_doorbell(Reach) {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "");
 }
 // A GPU has no write-combining buffer to flush; the compiler must still not sink the store.
-STRAIT_HD_INLINE void order_after_doorbell() {
+STRAIT_HD_INLINE void order_after_doorbell(Reach) {
   asm volatile("" ::: "memory");
 }
 // The rest of a CQE must not be read before the word that handed it over, nor what the operation wrote.
@@ -261,13 +261,20 @@ STRAIT_HD_INLINE void store_segment(void* at, std::uint64_t low, std::uint64_t h
 STRAIT_HD_INLINE void order_stores_before_dma(Reach) {
   asm volatile("" ::: "memory");
 }
-// The doorbell page is usually write-combining, and such a store may overtake the record's.
-STRAIT_HD_INLINE void order_before_doorbell(Reach) {
-  asm volatile("sfence" ::: "memory");
+// The doorbell page is usually write-combining, and such a store may overtake the record's. One to ordinary memory does
+// not, and a fence would wait for whatever else the program has stored.
+STRAIT_HD_INLINE void order_before_doorbell(Reach reach) {
+  if (reach == Reach::cpu)
+    asm volatile("" ::: "memory");
+  else
+    asm volatile("sfence" ::: "memory");
 }
 // Pushes the doorbell out of the write-combining buffer now and not when the buffer happens to be evicted.
-STRAIT_HD_INLINE void order_after_doorbell() {
-  asm volatile("sfence" ::: "memory");
+STRAIT_HD_INLINE void order_after_doorbell(Reach reach) {
+  if (reach == Reach::cpu)
+    asm volatile("" ::: "memory");
+  else
+    asm volatile("sfence" ::: "memory");
 }
 // Loads from ordinary memory stay in order on x86. rdma-core issues lfence here for the sake of write-combining memory,
 // where no queue of ours lies; the kernel's dma_rmb() is a compiler barrier too.
@@ -281,11 +288,12 @@ STRAIT_HD_INLINE void relax() {
 STRAIT_HD_INLINE void order_stores_before_dma(Reach) {
   asm volatile("dmb oshst" ::: "memory");
 }
-STRAIT_HD_INLINE void order_before_doorbell(Reach) {
-  asm volatile("dsb st" ::: "memory");
+// Another processor sees the record before the doorbell by the order in the store itself.
+STRAIT_HD_INLINE void order_before_doorbell(Reach reach) {
+  if (reach != Reach::cpu) asm volatile("dsb st" ::: "memory");
 }
-STRAIT_HD_INLINE void order_after_doorbell() {
-  asm volatile("dsb st" ::: "memory");
+STRAIT_HD_INLINE void order_after_doorbell(Reach reach) {
+  if (reach != Reach::cpu) asm volatile("dsb st" ::: "memory");
 }
 STRAIT_HD_INLINE void order_cqe_reads() {
   asm volatile("dmb oshld" ::: "memory");

@@ -70,7 +70,7 @@ class OwnRing {
     store_record(record_, wire::be32{static_cast<std::uint32_t>(next_) & wire::mlx5::kIndexMask}.raw());
     order_before_doorbell(reach_);
     store_doorbell(doorbell_, last_control_);
-    order_after_doorbell();
+    order_after_doorbell(reach_);
   }
 
   STRAIT_HD_INLINE bool done(std::uint64_t at) const { return completed() > at; }

@@ -81,7 +81,7 @@ STRAIT_HD_INLINE void show_to_device(SendRing& ring, std::uint64_t next, std::ui
   store_record(ring.record, wire::be32{static_cast<std::uint32_t>(next & wire::mlx5::kIndexMask)}.raw());
   order_before_doorbell(ring.reach);
   store_doorbell(ring.doorbell, control);
-  order_after_doorbell();
+  order_after_doorbell(ring.reach);
 }
 
 // A doorbell that says the index of the next WQE, and nothing of the newest.

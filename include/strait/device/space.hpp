@@ -52,7 +52,8 @@ inline constexpr Scope kScope = S == Sharing::one_block ? Scope::block : Scope::
 
 // How far the stores a NIC will read have to travel. gpu: ring, record and payload all lie in this GPU's memory, where
 // a NIC's reads are answered by the same cache that took the stores. Not on AMD, where this is the same as system.
-enum class Reach : unsigned { system, gpu };
+// cpu: a software NIC on this machine's processors reads ring, record and doorbell, all of them ordinary memory.
+enum class Reach : unsigned { system, gpu, cpu };
 
 inline constexpr unsigned kDeviceAbiVersion = 1;
 

@@ -99,7 +99,7 @@ void CommandQueue::ring() {
   device::order_before_doorbell(device::Reach::system);
   __atomic_store_n(reinterpret_cast<std::uint64_t*>(launch_.data() + w::kWritePointerOffset), std::uint64_t{shown_ / 2},
                    __ATOMIC_RELEASE);
-  device::order_after_doorbell();
+  device::order_after_doorbell(device::Reach::system);
 }
 
 Result<std::uint32_t> CommandQueue::unacknowledged() const {

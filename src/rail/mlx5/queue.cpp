@@ -82,6 +82,7 @@ Status Queue::create(QueueShape shape) {
   send.qpn = qp_.qpn;
   send.record = record;
   send.doorbell = qp_.doorbell;
+  if (nic_.info().software != 0) send.reach = device::Reach::cpu;
   device::CompletionRingMemory completions;
   completions.entries = cq;
   completions.log_entries = log2_of(cq_entries);

@@ -50,7 +50,7 @@ inline void order_stores_before_dma(Reach) {
 inline void order_before_doorbell(Reach) {
   explore::fence(explore::Leaf::order_before_doorbell);
 }
-inline void order_after_doorbell() {
+inline void order_after_doorbell(Reach) {
   explore::fence(explore::Leaf::order_after_doorbell);
 }
 inline void order_cqe_reads() {

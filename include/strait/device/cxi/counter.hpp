@@ -56,13 +56,13 @@ STRAIT_HD_INLINE void add_by_doorbell(const Counter& c, std::uint32_t offset, st
   } else {
     order_before_doorbell(Reach::system);
     store_doorbell(c.doorbell + offset / 8, count);
-    order_after_doorbell();
+    order_after_doorbell(Reach::system);
   }
 }
 STRAIT_HD_INLINE void reset_by_doorbell(const Counter& c, std::uint32_t offset) {
   order_before_doorbell(Reach::system);
   store_doorbell(c.doorbell + offset / 8, 0);  // any value will do, except all ones in memory
-  order_after_doorbell();
+  order_after_doorbell(Reach::system);
 }
 }  // namespace detail
 

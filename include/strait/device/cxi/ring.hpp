@@ -123,7 +123,7 @@ STRAIT_HD_INLINE wire::cxi::QueueStatus status_of(const std::uint8_t* blocks) {
 STRAIT_HD_INLINE void show_write_pointer(std::uint64_t* write_pointer, Reach reach, std::uint32_t block) {
   order_before_doorbell(reach);
   store_doorbell(write_pointer, block);
-  order_after_doorbell();
+  order_after_doorbell(reach);
 }
 
 // The first word of a gap: a whole block on a triggered queue, two slots elsewhere.
