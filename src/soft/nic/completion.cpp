@@ -85,10 +85,13 @@ std::uint32_t CompletionQueue::waiting() const {
   return (static_cast<std::uint32_t>(producer_) - consumer) & m::kConsumerMask;
 }
 
-bool CompletionQueue::write_success(std::uint32_t qpn, std::uint32_t user_index, m::Opcode opcode,
-                                    std::uint16_t wqe_counter, std::uint32_t byte_count) {
+// Straight into the ring: made elsewhere first, in fields, and copied in larger units, each unit would wait until the
+// fields it is made of have left the CPU's store buffer.
+bool CompletionQueue::write_plain(m::CqeOpcode what, std::uint32_t qpn, std::uint32_t user_index, m::Opcode opcode,
+                                  std::uint16_t wqe_counter, std::uint32_t byte_count) {
   if (overrun_ || collapsed_ || (!ignore_overrun_ && full())) [[unlikely]] {
     Completion completion;
+    completion.opcode = what;
     completion.send_opcode = opcode;
     completion.qpn = qpn;
     completion.user_index = user_index;
@@ -97,18 +100,18 @@ bool CompletionQueue::write_success(std::uint32_t qpn, std::uint32_t user_index,
     return write(completion);
   }
   std::byte* const entry = ring_ + (producer_ & (entries_ - 1)) * stride_bytes_ + (stride_bytes_ - sizeof(m::Cqe));
-  m::Cqe cqe{};
+  auto& cqe = *reinterpret_cast<m::Cqe*>(entry);
+  std::memset(entry, 0, offsetof(m::Cqe, sop_qpn));
   cqe.srqn_uidx = wire::be32{user_index};
   cqe.byte_cnt = wire::be32{byte_count};
   if (timestamps_) [[unlikely]]
     cqe.timestamp = wire::be64{static_cast<std::uint64_t>(sys::now_ns())};
   cqe.sop_qpn = wire::be32{static_cast<std::uint32_t>(opcode) << 24 | qpn};
   cqe.wqe_counter = wire::be16{wqe_counter};
-  std::memcpy(entry, &cqe, offsetof(m::Cqe, op_own));
+  cqe.signature = 0;
   const auto owner = static_cast<unsigned>(producer_ >> log_entries_) & 1u;
   ++producer_;
-  __atomic_store_n(reinterpret_cast<std::uint8_t*>(entry + offsetof(m::Cqe, op_own)),
-                   m::make_op_own(m::CqeOpcode::requester, owner, 0), __ATOMIC_RELEASE);
+  __atomic_store_n(&cqe.op_own, m::make_op_own(what, owner, 0), __ATOMIC_RELEASE);
   return true;
 }
 

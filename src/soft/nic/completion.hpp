@@ -37,9 +37,16 @@ class CompletionQueue {
 
   // False: every entry is unconsumed. The queue is then in error for good, as on hardware.
   [[nodiscard]] bool write(const Completion& completion);
-  // The same for a work request that succeeded.
+  // The same for a work request that succeeded, and for a message that arrived and says nothing but its length.
   [[nodiscard]] bool write_success(std::uint32_t qpn, std::uint32_t user_index, wire::mlx5::Opcode opcode,
-                                   std::uint16_t wqe_counter, std::uint32_t byte_count);
+                                   std::uint16_t wqe_counter, std::uint32_t byte_count) {
+    return write_plain(wire::mlx5::CqeOpcode::requester, qpn, user_index, opcode, wqe_counter, byte_count);
+  }
+  [[nodiscard]] bool write_received(std::uint32_t qpn, std::uint32_t user_index, std::uint16_t wqe_counter,
+                                    std::uint32_t byte_count) {
+    return write_plain(wire::mlx5::CqeOpcode::responder_send, qpn, user_index, wire::mlx5::Opcode::nop, wqe_counter,
+                       byte_count);
+  }
   [[nodiscard]] bool overrun() const { return overrun_; }
   void overrun_now() { overrun_ = true; }  // as if every entry were unconsumed
   [[nodiscard]] std::uint32_t number() const { return number_; }
@@ -58,6 +65,8 @@ class CompletionQueue {
   bool error_told = false;
 
  private:
+  [[nodiscard]] bool write_plain(wire::mlx5::CqeOpcode what, std::uint32_t qpn, std::uint32_t user_index,
+                                 wire::mlx5::Opcode opcode, std::uint16_t wqe_counter, std::uint32_t byte_count);
   [[nodiscard]] std::uint32_t waiting() const;
   [[nodiscard]] bool full() const { return waiting() >= entries_; }
   [[nodiscard]] bool armed_for_news(std::uint32_t raw) const;

@@ -17,11 +17,12 @@ namespace {
 
 constexpr std::uint64_t kPassesPerPost = 16;  // how often posting alone also looks at what has arrived
 // Queue pairs that a pass looks at for posts that nobody told it of: few while there are none, since each look is a
-// cache miss or three where there are many of them.
-constexpr std::size_t kFewestPerLook = 4;
+// cache miss or three where there are many of them, and time for whoever polls for a message where there are few.
+constexpr std::size_t kFewestPerLook = 1;
 constexpr std::size_t kMostPerLook = 64;
 constexpr std::size_t kManyQueues = 1024;
 constexpr std::size_t kFetchAhead = 16;
+constexpr std::size_t kFetchLooksAhead = 4;
 constexpr std::int64_t kTimersEveryNs = 1'000'000;  // with many queue pairs: looking at all of them takes a while
 constexpr std::uint64_t kPassesPerClock = 32;       // how often a busy engine looks at the clock
 constexpr std::uint64_t kPassesPerSockets = 1024;   // and at its sockets
@@ -472,8 +473,8 @@ int Engine::look_around(std::uint32_t qpn_hint) {
 // What the next looks at doorbells need: of one queue pair its own lines, of one that comes sooner those it names.
 void Engine::fetch_ahead() {
   const auto later = [&](std::size_t n) { return active_[(next_look_ + n) % active_.size()]; };
-  fetch(later(2 * kFewestPerLook), kHotQueuePair);
-  const QueuePair* const soon = later(kFewestPerLook);
+  fetch(later(2 * kFetchLooksAhead), kHotQueuePair);
+  const QueuePair* const soon = later(kFetchLooksAhead);
   fetch(soon->record);
   fetch(soon->doorbell);
 }

@@ -8,7 +8,7 @@
 //   connect.cpp    links to other engines             responder.cpp  messages -> memory, answers
 //   lossy.cpp      messages lost on purpose
 //   carrier.cpp    grant or packets                   packets*.cpp   RoCEv2
-//   loans.cpp      memory that peers may map          small_write.cpp  the shortest way through both
+//   loans.cpp      memory that peers may map          small.cpp      the shortest way through both
 //   keys.cpp       windows, keys that change          shared_receive.cpp  receives for many queue pairs
 //   modify.cpp     the states of a queue pair         qp_rules.cpp   and what each needs
 //   gone.cpp       a device that is removed
@@ -273,11 +273,15 @@ class Engine {
   void let_go_of_ports();                        // that nothing is registered behind any more
   [[nodiscard]] bool find_borrowed(Link& link, std::span<const ListEntry> far, std::span<iovec> out);
 
-  // small_write.cpp
+  // small.cpp
   void read_doorbell(QueuePair& qp);
   int service_send(QueuePair& qp);
-  [[nodiscard]] bool send_small_write(QueuePair& qp);
-  [[nodiscard]] bool land_small_write(Link& link, const Slot& message);
+  [[nodiscard]] bool send_small(QueuePair& qp);
+  [[nodiscard]] bool land_small(Link& link, const Slot& message);
+  [[nodiscard]] bool land_small_write(QueuePair& qp, const Slot& message);
+  [[nodiscard]] bool land_small_send(QueuePair& qp, const Slot& message);
+  [[nodiscard]] bool answer_small_read(QueuePair& qp, Link& link, const Slot& message);
+  [[nodiscard]] bool land_small_answer(QueuePair& qp, const Slot& message);
 
   // landing.cpp
   [[nodiscard]] Registration* stage(QueuePair& qp, Registration* real, std::uint64_t raddr, std::uint32_t length);
@@ -443,9 +447,18 @@ class Engine {
   void stamp(QueuePair& qp, Slot& header) {
     header.to_qpn = qp.remote_qpn;
     header.from_qpn = qp.qpn;
-    header.ack = qp.msn_expected;
+    header.ack = carried_ack(qp);
+  }
+  [[nodiscard]] std::uint32_t carried_ack(QueuePair& qp) {
     counts_.acks_carried += qp.ack_due ? 1 : 0;
     qp.ack_due = false;
+    return qp.msn_expected;
+  }
+  // After an entry was written, or found no room.
+  void wrote(CompletionQueue& cq, bool written, std::uint32_t qpn, std::uint64_t wqe) {
+    ++(written ? counts_.completions : counts_.completion_overruns);
+    if (!written) report_overrun(cq, qpn, wqe);
+    if (cq.events()) (void)tell(cq);
   }
   void write_receive_completion(QueuePair& qp, const Completion& completion);
   void post_completion(CompletionQueue& cq, const Completion& completion);

@@ -367,9 +367,7 @@ void Engine::advance(QueuePair& qp) {
       overrun_on_purpose(*qp.send_cq);
       const bool written = qp.send_cq->write_success(qp.qpn, qp.user_index, sent.opcode,
                                                      static_cast<std::uint16_t>(sent.index), sent.bytes);
-      ++(written ? counts_.completions : counts_.completion_overruns);
-      if (!written) report_overrun(*qp.send_cq, qp.qpn, sent.index);
-      if (qp.send_cq->events()) (void)tell(*qp.send_cq);
+      wrote(*qp.send_cq, written, qp.qpn, sent.index);
     }
     if (sent.pins != 0) unpin(qp, sent, false);
     ++qp.seq_done;

@@ -93,7 +93,7 @@ int Engine::receive(Link& link) {
       link.waiting = true;
       break;
     }
-    if (!link.lossy && !strict_ && land_small_write(link, message)) {
+    if (!link.lossy && !strict_ && land_small(link, message)) {
       link.reader.consume(1);
       ++handled;
       continue;
