@@ -341,7 +341,7 @@ typedef struct strait_nic_info {
   char name[32];
   char description[96];
   char address_text[64]; /* for people */
-  uint32_t software;     /* 1: not hardware; its doorbells are ordinary memory */
+  uint32_t software;     /* 1: not hardware; its doorbells are ordinary memory, and it looks for receives by itself */
   uint32_t max_inline_bytes;
   uint32_t imports_fds;       /* registers memory by file descriptor */
   uint32_t has_packets;       /* reaches other hosts */

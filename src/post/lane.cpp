@@ -155,18 +155,20 @@ inline std::uint32_t Lane::blocks_for(Kind kind, const Local& local, bool with_s
 }
 
 // A word on its way to somebody who waits for it: one block, and everything about it known here.
-inline Posted Lane::put_word(const Local& from, const device::Remote& to, std::uint64_t& id) {
+Posted Lane::put_word(const void* from, const void* holder, std::uint64_t offset, device::Remote to,
+                      std::uint64_t& id) {
   Record* record = nullptr;
   if (const Posted taken = take(record, 1); taken != Posted::ok) return taken;
-  begin(*record, Kind::put, from);
-  (void)device::post_write_inline<kOwner>(queue_->send(), to, pointer(from.address), kWordBytes, last_flags(false));
+  record->kind = Kind::put;
+  record->bytes = kWordBytes;
+  record->value = offset;
+  record->holder.store(holder, std::memory_order_relaxed);
+  (void)device::post_write_inline<kOwner>(queue_->send(), to, from, kWordBytes, last_flags(false));
   finish_posting(*record, id);
   return Posted::ok;
 }
 
 Posted Lane::put(const Local& from, const device::Remote& to, const Extras& extras, std::uint64_t& id) {
-  if (from.length_bytes == kWordBytes && from.cpu_accessible && inline_limit_ >= kWordBytes && extras.none())
-    return put_word(from, to, id);
   Record* record = nullptr;
   if (const Posted taken = take(record, blocks_for(Kind::put, from, extras.with_signal)); taken != Posted::ok)
     return taken;
@@ -252,9 +254,7 @@ Posted Lane::receive(const Local& into, std::uint64_t& id) {
   record->end = pending.start + 1;
   id = record->id;
   receives_->queue(*record);
-  queue_->expect_completions();
-  device::publish_receives<kOwner>(ring);
-  queue_->drive();
+  queue_->show_receives();
   return Posted::ok;
 }
 

@@ -46,7 +46,6 @@ struct Extras {
   std::uint32_t imm = 0;
   device::Remote signal{};
   std::uint64_t signal_add = 0;
-  [[nodiscard]] bool none() const { return !(fence || with_imm || with_signal); }
 };
 
 struct BatchItem {
@@ -93,6 +92,11 @@ class Lane {
   Lane(Lane&&) noexcept = default;
 
   [[nodiscard]] Posted put(const Local& from, const device::Remote& to, const Extras& extras, std::uint64_t& id);
+  // The same for 8 bytes that this CPU can read, with nothing asked for beside; posts_words() says whether it is
+  // served.
+  [[nodiscard]] Posted put_word(const void* from, const void* holder, std::uint64_t offset, device::Remote to,
+                                std::uint64_t& id);
+  [[nodiscard]] bool posts_words() const { return inline_limit_ >= sizeof(std::uint64_t); }
   [[nodiscard]] Posted get(const Local& into, const device::Remote& from, const Extras& extras, std::uint64_t& id);
   // kind: fetch_add (operand added) or compare_swap (operand stored if `compare` was there). The place is 8-byte
   // aligned.
@@ -148,7 +152,6 @@ class Lane {
   [[nodiscard]] device::Flags last_flags(bool signaled);
   [[nodiscard]] std::uint64_t piece_for(std::uint64_t length_bytes) const;
   [[nodiscard]] std::uint32_t blocks_for(Kind kind, const Local& local, bool with_signal) const;
-  [[nodiscard]] Posted put_word(const Local& from, const device::Remote& to, std::uint64_t& id);
   void begin(Record& record, Kind kind, const Local& local);
   void finish_posting(Record& record, std::uint64_t& id);
   void write_pieces(const Local& from, const device::Remote& to, const Extras& extras, device::Flags first,

@@ -31,9 +31,11 @@ struct alignas(64) Record {
   std::atomic<const void*> holder{nullptr};  // region in use; see above
   std::uint64_t id = 0;                      // generation, table, slot
   std::uint64_t end = 0;                     // ring counter one past its last block (receives: one past its entry)
+  // `bytes` and `value` are stored together, and not side by side: a compiler would make one store of them, and for
+  // that one load of two arguments that were just stored one by one, which a CPU has to wait for.
   std::uint64_t bytes = 0;
-  std::uint64_t value = 0;  // atomics: what was there before; staged: the offset in the region
   std::uint64_t batch_bytes = 0;
+  std::uint64_t value = 0;  // atomics: what was there before; staged: the offset in the region
   std::uint32_t imm = 0;
   std::uint32_t next = kNone;   // queue order while under way, free list otherwise
   std::uint32_t owner = kNone;  // part of a batch: slot of the record that stands for it

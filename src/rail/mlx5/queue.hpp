@@ -55,6 +55,12 @@ class Queue {
     nic_.drive(qp_.qpn);
   }
   std::int32_t drive() const { return nic_.drive(qp_.qpn); }
+  // The same for receives. A software NIC looks for them when a message comes, and need not be told.
+  void show_receives() {
+    expect_completions();
+    device::publish_receives<kOwner>(receive_);
+    if (send_.reach != device::Reach::cpu) nic_.drive(qp_.qpn);
+  }
   // Before anything that was posted is shown to the NIC: entries of the completion ring that it may write to, and the
   // one behind them, are marked as not written. Not all at once: a queue that is hardly used takes hardly any memory.
   void expect_completions() {

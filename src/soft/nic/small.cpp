@@ -74,11 +74,11 @@ inline bool Engine::send_small(QueuePair& qp) {
     const auto into = segment<m::DataSeg>(block + 2 * m::kSegmentBytes);
     message.kind = Kind::read;
     message.length = into.byte_count.value();
+    if (message.length - 1 >= kInSlotBytes || qp.reading_from != 0) return false;
     KeyFault why = KeyFault::none;
-    if (message.length - 1 >= kInSlotBytes || qp.reading_from != 0 ||
-        memory_.check(into.lkey.value(), qp.pd, into.addr.value(), message.length, STRAIT_NIC_LOCAL_WRITE, why) ==
-            nullptr)
-      return false;
+    const Registration* const place =
+        memory_.check(into.lkey.value(), qp.pd, into.addr.value(), message.length, STRAIT_NIC_LOCAL_WRITE, why);
+    if (place == nullptr || place->bytes == nullptr) return false;
   } else {
     const std::byte* const inlined = block + (send ? 1 : 2) * m::kSegmentBytes;
     const auto payload = segment<m::InlineHeader>(inlined);
