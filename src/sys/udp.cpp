@@ -219,12 +219,11 @@ int receive_datagrams(int fd, mmsghdr* headers, std::size_t count) {
 }  // namespace
 
 // Whether the socket itself cuts this one as it is to be: then it needs no message header, whose pieces the system
-// would fetch one by one. Who sends runs of one kind only, as a ping-pong does, gets them told to the socket.
+// would fetch one by one. Who sends runs of one kind only, as a ping-pong does, gets them told to the socket. A single
+// datagram shorter than that would not be cut either, but where a device cannot segment it would be refused.
 bool UdpSocket::settle_on(const Out& out) {
   if (say_source_) return false;
-  const bool fits =
-      out.segment_bytes == 0 ? segment_bytes_ == 0 || out.bytes <= segment_bytes_ : out.segment_bytes == segment_bytes_;
-  if (fits) return true;
+  if (out.segment_bytes == segment_bytes_) return true;
   same_segments_ = out.segment_bytes == last_segment_bytes_ ? same_segments_ + 1 : 0;
   last_segment_bytes_ = out.segment_bytes;
   if (same_segments_ < kSameSegments) return false;

@@ -3,6 +3,7 @@
 #include "soft/nic/packets.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "soft/nic/engine.hpp"
 #include "soft/roce/icrc.hpp"
