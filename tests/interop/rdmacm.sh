@@ -37,7 +37,7 @@ for ((tries = 3; ; --tries)); do
   status=0
   "$strait" run "${run[@]}" -- "$@" >"$folder/client.out" 2>&1 || status=$?
   ((status != 0)) || break
-  ! left_at_the_end || exit 75
+  ! left_at_the_end || again "both sides had everything, and one left while the other waited for the library"
   grep -q 'REJECTED\|UNREACHABLE' "$folder/client.out" && kill -0 "$server" 2>/dev/null && ((tries > 1)) ||
     fail "the client of ${server_command[*]} ended with $status"
   sleep 2

@@ -7,6 +7,8 @@
 #   verbs.sh STRAIT FOLDER ucx PROGRAM ARGUMENT...      the same for ucx_perftest, which listens on another port
 #   verbs.sh STRAIT FOLDER script FILE ARGUMENT...      a script of this folder, within the same network
 # STRAIT_RUN_ARGUMENTS: what `strait run` is told besides. STRAIT_RUN_SAYS: what it has to say at the end, of either side.
+# VERBS_SHOWS: what else the output of either side has, expressions of grep -E with commas between them; blanks, ends of
+# lines and # are one blank each there.
 # VERBS_ONE_CPU=yes: each side of a pair has one processor, the first and the last of those there are.
 # Each run has a network namespace of its own with nothing but loopback: fixed port numbers, and nobody to disturb.
 set -euo pipefail
@@ -25,12 +27,14 @@ if [[ ${VERBS_INSIDE-} != yes ]]; then
   # Where packets are lost, the last acknowledgement may be, and then nobody is left to repeat it: a server fails whose
   # client has every byte. Such a run proves nothing in either direction and is made again. So is one in which rping of
   # older rdma-core closes its event channel before its other thread, which then finds it gone, is through.
-  for ((tries = 3; ; --tries)); do
+  for ((run_number = 1; ; ++run_number)); do
     status=0
     VERBS_INSIDE=yes unshare -rn --kill-child bash "$0" "$strait" "$folder" "$kind" "$@" || status=$?
-    ((status == 75 && tries > 1)) || exit "$status"
-    echo "verbs: once more: one side had everything, the other ended badly for want of the last acknowledgement"
+    ((status == 75 && run_number < 3)) || break
+    echo "verbs: run $run_number of at most 3 proves nothing, for the reason above; once more"
   done
+  ((run_number == 1)) || echo "verbs: made again: $((run_number - 1)) times"
+  exit "$status"
 fi
 ip link set lo up
 ip address add 10.77.0.1/24 dev lo
@@ -47,13 +51,22 @@ fail() {
 left_at_the_end() {
   grep -qh '^\[error\].*Work Request Flushed Error' "$folder"/*.out && (($(grep -lE '^1m +20 +=20' "$folder"/*.out | wc -l) == 2))
 }
+# last_word_lost FILE: who wrote it heard nothing more, in the words of perftest, ibverbs-utils, rping, UCX or libfabric.
+# The other side ended with 0, having compared what it compares. Any other end of a run with losses is a failure.
+last_word_lost() {
+  [[ ${run[*]} == *drop=* ]] && grep -qE 'retry count(er)? +exceeded|[Ss]tatus:? 12\b|Endpoint timeout' "$1"
+}
+again() {
+  echo "verbs: $1"
+  exit 75
+}
 # server_failed COMMAND STATUS: its client did not.
 server_failed() {
   echo "verbs: the server $1 ended with $2"
   tail -n 40 "$folder"/*.out
-  [[ ${run[*]} != *drop=* ]] || exit 75
-  ! grep -q '^rdma_get_cm_event: Bad file descriptor' "$folder/server.out" || exit 75
-  ! left_at_the_end || exit 75
+  ! last_word_lost "$folder/server.out" || again "its client had everything, and the last acknowledgement was lost"
+  ! grep -q '^rdma_get_cm_event: Bad file descriptor' "$folder/server.out" || again "its event channel went first"
+  ! left_at_the_end || again "both sides had everything, and one left while the other waited for the library"
   exit 1
 }
 # listening PORT PID: waits until the server takes connections.
@@ -90,7 +103,8 @@ case $kind in
     "${on_client[@]}" "$strait" run "${run[@]}" -- "$@" "${client_says[@]}" 10.77.0.1 >"$folder/client.out" 2>&1 || status=$?
     if ((status != 0)); then
       # Whoever is through first leaves, and takes the repetition of a lost last acknowledgement along.
-      [[ ${run[*]} != *drop=* ]] || ! wait "$server" || exit 75
+      ! last_word_lost "$folder/client.out" || ! wait "$server" ||
+        again "the client ended with $status: its server had everything, and the last acknowledgement was lost"
       fail "the client of $* ended with $status"
     fi
     wait "$server" || server_failed "$*" $?
@@ -102,6 +116,11 @@ case $kind in
     ;;
   *) fail "\"$kind\" is none of alone, pair, crossed, ucx, script" ;;
 esac
+said() { cat "$folder"/*.out | tr -s '\n\t #' ' '; }
+IFS=, read -ra shows <<<"${VERBS_SHOWS-}"
+for what in "${shows[@]}"; do
+  said | grep -E "$what" >/dev/null || fail "the output does not have \"$what\""
+done
 # What it says may be broken into lines anywhere.
-[[ -z ${STRAIT_RUN_SAYS-} ]] || cat "$folder"/*.out | tr -s '\n ' ' ' | grep "strait run: .*$STRAIT_RUN_SAYS" >/dev/null ||
+[[ -z ${STRAIT_RUN_SAYS-} ]] || said | grep "strait run: .*$STRAIT_RUN_SAYS" >/dev/null ||
   fail "neither side said \"$STRAIT_RUN_SAYS\""
