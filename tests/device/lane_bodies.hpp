@@ -152,59 +152,133 @@ struct FencedGroups {
   }
 };
 
-// Fills the ring of a NIC that does nothing, then makes every call that could wait. Answers: what each said.
+// Groups of one block fill the ring of a NIC that does nothing, then each makes every call there is. Answers of group
+// g, from kStride * g on: how many posts it was refused that there was room for, then what each call said.
+template <Sharing S, class G>
 struct Stalled {
+  Stage s;
+  unsigned capacity;
+  bool silent;  // the last post has no completion of its own: the flush has to find room for one
+  const typename Lane<S, G>::Item* items;
+  STRAIT_HD void operator()(unsigned, unsigned thread) const {
+    Lane<S, G> lane(s.a);
+    const G group;
+    const unsigned groups = Block{}.size() / group.size();
+    std::uint64_t* const answers = s.answers + kStride * (thread / group.size());
+    const bool writes = group.rank() == 0;
+    unsigned n = 0;
+    const auto say = [&](std::uint64_t what) {
+      if (writes) answers[n] = what;
+      ++n;
+    };
+    Pending last{0, Posted::ok};
+    std::uint64_t refused = 0;
+    for (unsigned i = 0; i < capacity / groups; ++i) {
+      How how;
+      how.silent = silent && i + 1 == capacity / groups;
+      last = lane.put_value(std::uint64_t{1}, s.remote, 0, how);
+      refused += last.ok() ? 0 : 1;
+    }
+    const Pending held = last;
+    Block{}.sync();  // full
+    How patient;
+    patient.room_ns = 1000000;
+    const auto soon = [] { return Deadline::after_ns(1000000); };
+    const auto value_of = [](std::uint64_t i) { return i; };
+    const auto offset_of = [](std::uint64_t i) { return 8 * i; };
+    say(refused);
+    say(code(lane.put_value(std::uint64_t{1}, s.remote, 0)));
+    say(code(lane.put_value(std::uint64_t{1}, s.remote, 0, patient)));
+    say(code(lane.put(s.local, 0, s.remote, 0, 8, patient)));
+    say(code(lane.get(s.local, 0, s.remote, 0, 8, patient)));
+    say(code(lane.put_signal(s.local, 0, s.remote, 0, 8, 0, 1, patient)));
+    say(code(lane.signal(s.remote, 0, 1, patient)));
+    say(code(lane.fetch_add(s.remote, 0, 1, s.local, 0, patient)));
+    say(code(lane.compare_swap(s.remote, 0, 1, 2, s.local, 0, patient)));
+    say(code(lane.send(s.local, 0, 8, patient)));
+    say(code(lane.send_imm(s.local, 0, 8, 1, patient)));
+    say(code(lane.put_each(s.local, 0, s.remote, 0, 8, patient)));
+    say(code(lane.put_value_each(std::uint64_t{1}, s.remote, 0, patient)));
+    say(code(lane.put_strided(s.local, 0, 8, s.remote, 0, 8, 8, 4, patient)));
+    say(code(lane.put_batch(s.local, s.remote, items, 4, patient)));
+    lane.fence();
+    say(code(lane.put_values(4, s.remote, value_of, offset_of, patient)));
+    say(code(lane.wait(held, soon())));
+    say(code(lane.flush(soon())));
+    say(code(lane.wait_counter(0, 1, soon())));
+    say(code(lane.wait_signal(s.signal, 1, soon()).waited));
+    say(code(lane.wait_receive(soon()).waited));
+    say(lane.counter(0).succeeded + lane.counter(0).failed);
+    say(code(lane.receive(s.local, 0, 8)));
+    lane.progress();
+    lane.ring();
+    say(lane.usable() ? 0 : 1);
+  }
+  static constexpr unsigned kPosts = 15, kWaits = 5, kRest = 3, kStride = 64;
+};
+
+// Waits that only the host's abort word ends: for operations, and for room in a full ring.
+struct Endless {
   Stage s;
   unsigned capacity;
   STRAIT_HD void operator()(unsigned, unsigned) const {
     Lane<Sharing::one_thread> lane(s.a);
-    unsigned n = 0;
-    Pending last{0, Posted::ok};
-    std::uint64_t refused = 0;
-    for (unsigned i = 0; i < capacity; ++i) {
-      last = lane.put_value(std::uint64_t{1}, s.remote, 0);
-      refused += last.ok() ? 0 : 1;
-    }
-    const Pending held = last;
-    How patient;
-    patient.room_ns = 2000000;
-    const auto soon = [] { return Deadline::after_ns(2000000); };
-    s.answers[n++] = refused;
-    s.answers[n++] = code(lane.put_value(std::uint64_t{1}, s.remote, 0));
-    s.answers[n++] = code(lane.put(s.local, 0, s.remote, 0, 8, patient));
-    s.answers[n++] = code(lane.get(s.local, 0, s.remote, 0, 8, patient));
-    s.answers[n++] = code(lane.put_signal(s.local, 0, s.remote, 0, 8, 0, 1, patient));
-    s.answers[n++] = code(lane.signal(s.remote, 0, 1, patient));
-    s.answers[n++] = code(lane.fetch_add(s.remote, 0, 1, s.local, 0, patient));
-    s.answers[n++] = code(lane.compare_swap(s.remote, 0, 1, 2, s.local, 0, patient));
-    s.answers[n++] = code(lane.send(s.local, 0, 8, patient));
-    s.answers[n++] = code(lane.send_imm(s.local, 0, 8, 1, patient));
-    s.answers[n++] = code(lane.put_each(s.local, 0, s.remote, 0, 8, patient));
-    s.answers[n++] = code(lane.put_strided(s.local, 0, 8, s.remote, 0, 8, 8, 4, patient));
-    s.answers[n++] = code(lane.wait(held, soon()));
-    s.answers[n++] = code(lane.flush(soon()));
-    s.answers[n++] = code(lane.wait_counter(0, 1, soon()));
-    s.answers[n++] = code(lane.wait_signal(s.signal, 1, soon()).waited);
-    s.answers[n++] = code(lane.wait_receive(soon()).waited);
-    lane.progress();
-    lane.ring();
-  }
-  static constexpr unsigned kPosts = 11, kWaits = 5;
-};
-
-// A wait that only the host's abort word ends.
-struct Endless {
-  Stage s;
-  STRAIT_HD void operator()(unsigned, unsigned) const {
-    Lane<Sharing::one_thread> lane(s.a);
+    How silent, patient;
+    silent.silent = true;
+    patient.room_ns = ~std::uint64_t{0};
     const Pending p = lane.put_value(std::uint64_t{1}, s.remote, 0);
     const Deadline never = Deadline::after_ns(~std::uint64_t{0});
-    s.answers[0] = code(lane.wait(p, never));
-    s.answers[1] = code(lane.wait_signal(s.signal, 1, never).waited);
-    s.answers[2] = code(lane.wait_counter(0, 1, never));
-    s.answers[3] = code(lane.wait_receive(never).waited);
-    s.answers[4] = code(lane.flush(never));
+    const auto value_of = [](std::uint64_t i) { return i; };
+    const auto offset_of = [](std::uint64_t i) { return 8 * i; };
+    unsigned n = 0;
+    s.answers[n++] = code(lane.wait(p, never));
+    s.answers[n++] = code(lane.wait_signal(s.signal, 1, never).waited);
+    s.answers[n++] = code(lane.wait_counter(0, 1, never));
+    s.answers[n++] = code(lane.wait_receive(never).waited);
+    s.answers[n++] = code(lane.flush(never));
+    for (unsigned i = 1; i < capacity; ++i) (void)lane.put_value(std::uint64_t{1}, s.remote, 0, silent);
+    s.answers[n++] = code(lane.flush(never));
+    s.answers[n++] = code(lane.put(s.local, 0, s.remote, 0, 8, patient));
+    s.answers[n++] = code(lane.put_value_each(std::uint64_t{1}, s.remote, 0, patient));
+    s.answers[n++] = code(lane.put_values(4, s.remote, value_of, offset_of, patient));
+    s.answers[n++] = code(lane.put_value(std::uint64_t{1}, s.remote, 0));  // does not wait
   }
+  static constexpr unsigned kWaits = 6, kPosts = 3;
+};
+
+// What a warp posts with one call for all its members; `members`: and with calls that have one operation for each.
+template <class G, bool members>
+struct GroupScript {
+  Stage s;
+  const typename Lane<Sharing::one_thread, G>::Item* items;  // kItems
+  STRAIT_HD void operator()(unsigned, unsigned) const {
+    Lane<Sharing::one_thread, G> lane(s.a);
+    const G group;
+    std::uint64_t bad = 0;
+    How counted, silent;
+    counted.counter = 2;
+    silent.silent = true;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      bad += lane.put_strided(s.local, 64 * i, 48, s.remote, 128 * i, 80, 40 + i, 11 + i, counted).ok() ? 0 : 1;
+      lane.fence();
+      bad += lane.put_batch(s.local, s.remote, items, kItems, silent).ok() ? 0 : 1;
+      bad += lane.put_values(
+                     7, s.remote, [](std::uint64_t k) { return static_cast<std::uint32_t>(0x12345678 * (k + 1)); },
+                     [](std::uint64_t k) { return 4 * k; })
+                     .ok()
+                 ? 0
+                 : 1;
+      if constexpr (members) {
+        const std::uint64_t rank = group.rank();
+        bad +=
+            lane.put_each(s.local, 64 * rank, s.remote, 96 * rank, rank % 5 == 4 ? 0 : 8 + rank, counted).ok() ? 0 : 1;
+        lane.fence();
+        bad += lane.put_value_each(std::uint64_t{0x0102030405060708} * rank, s.remote, 8 * rank).ok() ? 0 : 1;
+      }
+    }
+    if (group.rank() == 0) s.answers[0] = bad;
+  }
+  static constexpr std::uint64_t kItems = 40;  // more than a warp has members
 };
 
 // A wrong key in the middle. Answers: before it, itself, behind it, counter 1, counter 2.

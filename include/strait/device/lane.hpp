@@ -33,7 +33,7 @@ struct How {
   std::uint32_t counter = kNoCounter;
   bool silent = false;        // no completion of its own: done when a later one is. Never ends on a counter in time.
   bool ring_later = false;    // shown to the NIC with the next one that rings, or by ring()
-  std::uint64_t room_ns = 0;  // how long to wait for room in a full ring
+  std::uint64_t room_ns = 0;  // how long to wait for room in a full ring; the host's abort word ends that too
 };
 
 // How an operation ended.
@@ -363,6 +363,7 @@ class Lane {
       if (ring_.reserve(blocks, first)) return Turn::finished;
       return busy ? Turn::busy : Turn::idle;
     });
+    if (waited == Waited::aborted) return Posted::aborted;
     return waited == Waited::ok ? Posted::ok : Posted::full;
   }
   STRAIT_HD_INLINE Posted take(std::uint32_t blocks, const How& how, std::uint64_t& first) {
@@ -561,7 +562,8 @@ class Lane {
       How how;
       const std::uint64_t now = now_ns();
       how.room_ns = deadline.at_ns > now ? deadline.at_ns - now : 1;
-      if (take(1, how, at) != Posted::ok) return {Waited::timeout, {}, {}, 0, 0};
+      const Posted room = take(1, how, at);
+      if (room != Posted::ok) return {room == Posted::aborted ? Waited::aborted : Waited::timeout, {}, {}, 0, 0};
       const std::uint64_t low = open(at, wire::mlx5::Opcode::nop, kSignaled, wire::be32{0}, 1);
       ring_.name_counter(at, 0);
       ring_.commit(at, 1, low);

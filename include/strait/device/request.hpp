@@ -34,6 +34,7 @@ enum class Posted : std::uint8_t {
   full,      // no room until something completes; nothing was changed
   too_long,  // message, piece or segment list beyond what the format can say; never truncated
   invalid,   // a null list, an unknown flag, an atomic that is misaligned or has a result of the wrong size
+  aborted,   // the host raised the abort word while the post waited for room; nothing was changed
 };
 
 // A posted WQE: `start` is its 64-bit index, by which its completion is recognised. Meaningless unless ok().

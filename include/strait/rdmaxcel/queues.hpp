@@ -181,7 +181,8 @@ STRAIT_HD inline std::int32_t code_of(device::Posted posted) {
     case device::Posted::ok: return RDMAXCEL_SUCCESS;
     case device::Posted::full: return RDMAXCEL_QUEUE_FULL;
     case device::Posted::too_long: return RDMAXCEL_TOO_LONG;
-    case device::Posted::invalid: break;
+    case device::Posted::invalid:
+    case device::Posted::aborted: break;  // no post of these waits for room
   }
   return RDMAXCEL_INVALID_PARAMS;
 }

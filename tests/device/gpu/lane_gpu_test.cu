@@ -59,8 +59,12 @@ std::vector<std::uint8_t> bytes_of_script() {
 TEST(Bytes, AreTheSameOnCpuAndGpu) {
   const auto cpu = bytes_of_script<CpuMachine>();
   const auto gpu = bytes_of_script<CudaMachine>();
-  ASSERT_EQ(cpu.size(), gpu.size());
-  for (std::size_t i = 0; i < cpu.size(); ++i) ASSERT_EQ(cpu[i], gpu[i]) << "byte " << i % 64 << " of block " << i / 64;
+  same_bytes(cpu, gpu);
+}
+
+TEST(Bytes, OfAWarpAreTheSameOnCpuAndGpu) {
+  same_bytes(bytes_of_group<CpuMachine, Warp, true>(32, kListBlocks + kMemberBlocks),
+             bytes_of_group<CudaMachine, Warp, true>(32, kListBlocks + kMemberBlocks));
 }
 
 }  // namespace suite
