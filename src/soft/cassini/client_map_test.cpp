@@ -234,6 +234,15 @@ TEST_F(CassiniMap, HugePages) {
   const std::uint8_t lac = answer.md.lac;
   ASSERT_EQ(map(wire::kMapPin | kReadWrite, sizes(13, 17)), 0);
   EXPECT_NE(answer.md.lac, lac) << "who tries sizes is alone";
+  // Without a page_shift the driver does not look at it; and that is an administrator's.
+  ASSERT_EQ(map(wire::kMapPin | kReadWrite, sizes(0, 17)), 0);
+  EXPECT_EQ(answer.md.huge_shift, 21);
+  client.client->become(kUser);
+  ASSERT_EQ(map(wire::kMapPin | kReadWrite, sizes(13, 17)), 0);
+  EXPECT_EQ(answer.md.huge_shift, 21);
+  EXPECT_EQ(answer.md.page_shift, 12);
+  EXPECT_EQ(map(wire::kMapPin | kReadWrite, sizes(13, 22)), 0) << "larger than they are, and not looked at";
+  client.client->become(kRoot);
   // A context less for others each time, so only where the sizes are really tried: not on ordinary pages.
   client.memory.pretended_huge_shift = 0;
   ASSERT_EQ(map(wire::kMapPin | kReadWrite), 0);
