@@ -7,19 +7,22 @@
 #include "sys/socket.hpp"
 
 namespace strait::soft::cassini {
-namespace {
-
-constexpr std::int64_t kAskPatienceNs = 1'000'000'000;
-
-}  // namespace
 
 bool MemoryAsker::ask(const protocol::MemoryAsk& ask, const void* payload, std::size_t payload_bytes, void* into,
                       std::size_t into_bytes) {
   if (dead_) return false;
+  const std::int64_t from_ns = sys::now_ns();
+  const auto deadline = sys::Deadline::after_ns(patience_->longest_ns(from_ns));
+  const bool done = ask_until(ask, payload, payload_bytes, into, into_bytes, deadline);
+  patience_->waited(from_ns, sys::now_ns());
+  return done;
+}
+
+bool MemoryAsker::ask_until(const protocol::MemoryAsk& ask, const void* payload, std::size_t payload_bytes, void* into,
+                            std::size_t into_bytes, sys::Deadline deadline) {
   packet_.resize(sizeof ask + payload_bytes);
   std::memcpy(packet_.data(), &ask, sizeof ask);
   if (payload_bytes != 0) std::memcpy(packet_.data() + sizeof ask, payload, payload_bytes);
-  const auto deadline = sys::Deadline::after_ns(kAskPatienceNs);
   const auto again = [&](const Error& error, bool for_write) {
     return error.code == Code::again && sys::wait_ready(socket_.get(), for_write, deadline);
   };

@@ -9,15 +9,19 @@
 #include <vector>
 
 #include "soft/cassini/user_memory.hpp"
+#include "soft/cassini_host/patience.hpp"
 #include "soft/cassini_host/protocol.hpp"
+#include "sys/clock.hpp"
 #include "sys/fd.hpp"
 
 namespace strait::soft::cassini {
 
-// The asking end. Who does not answer in time is not asked again: the device cannot wait for one of its clients.
+// The asking end. Who has used up the patience of the device is not asked again: it cannot wait for one of its clients.
 class MemoryAsker {
  public:
-  explicit MemoryAsker(sys::Fd socket) : socket_(std::move(socket)) {}
+  // `patience`: of the process, however often it opens a device.
+  MemoryAsker(sys::Fd socket, std::shared_ptr<Patience> patience)
+      : socket_(std::move(socket)), patience_(std::move(patience)) {}
   [[nodiscard]] bool read(std::uint32_t memory, std::uint64_t address, void* into, std::size_t bytes);
   [[nodiscard]] bool write(std::uint32_t memory, std::uint64_t address, const void* from, std::size_t bytes);
   [[nodiscard]] bool reaches(std::uint32_t memory, std::uint64_t address, std::uint64_t bytes, bool writable);
@@ -26,7 +30,10 @@ class MemoryAsker {
  private:
   [[nodiscard]] bool ask(const protocol::MemoryAsk& ask, const void* payload, std::size_t payload_bytes, void* into,
                          std::size_t into_bytes);
+  [[nodiscard]] bool ask_until(const protocol::MemoryAsk& ask, const void* payload, std::size_t payload_bytes,
+                               void* into, std::size_t into_bytes, sys::Deadline deadline);
   sys::Fd socket_;
+  std::shared_ptr<Patience> patience_;
   bool dead_ = false;
   std::vector<std::byte> packet_;
 };

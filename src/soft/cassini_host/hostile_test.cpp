@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that shares a server with another one: it dies in the middle of its puts, stops, never reads, or fills its
-// pages with nonsense. The other one puts and finds its bytes, in bounded time.
+// A process that shares a server with another one: it dies in the middle of its puts, stops, answers slowly, never
+// reads, or fills its pages with nonsense. The other one puts and finds its bytes, in bounded time.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -12,9 +12,12 @@
 #include <random>
 
 #include "soft/cassini_host/open_device.hpp"
+#include "soft/cassini_host/patience.hpp"
+#include "soft/cassini_host/protocol.hpp"
 #include "soft/cassini_host/server.hpp"
 #include "sys/clock.hpp"
 #include "sys/host.hpp"
+#include "sys/socket.hpp"
 
 namespace strait::soft::cassini {
 namespace {
@@ -42,17 +45,29 @@ class Party {
   static constexpr int kPages = 6;  // ring and launch page of each queue, the event state, the doorbell
 
   // One of `bytes` from the first half of the memory into the second half of somebody's.
-  void put(std::uint32_t to, std::uint32_t bytes) {
+  void put(std::uint32_t to, std::uint32_t bytes) { put_from(md_.lac, md_.iova, to, bytes); }
+  void put_from(std::uint32_t lac, std::uint64_t iova, std::uint32_t to, std::uint32_t bytes) {
     wire::FullDmaCmd c{};
     c.set_header(wire::CmdType::dma, wire::CmdSize::b64, wire::DmaOp::put);
     c.set_dfa(wire::unicast_dfa(nid_, wire::endpoint_of(to, wire::kMaxPidBits, 0)));
-    c.set_lac(md_.lac);
-    c.set_local_addr(md_.iova);
+    c.set_lac(lac);
+    c.set_local_addr(iova);
     c.set_remote_offset(kBytes / 2);
     c.set_request_len(bytes);
     c.set_ct(ct_);
     c.set_flags(wire::kEventCtAck | wire::kEventSuccessDisable);
     emit(0, &c);
+  }
+  // Memory of a port at that address, and so many puts out of it. False: the device takes no such memory.
+  bool put_lent(std::uint64_t at, const strait_memory_port& port, int puts) {
+    if (device_->lend(at, 4096, &port) != 0) return false;
+    wire::AtuMapCmd map_it{};
+    map_it.lni = lni_, map_it.va = at, map_it.len = 4096;
+    map_it.flags = wire::kMapPin | wire::kMapRead | wire::kMapWrite | wire::kMapDevice;
+    wire::AtuMapResp mapped{};
+    if (!ask(map_it, mapped)) return false;
+    for (int i = 0; i < puts; ++i) put_from(mapped.md.lac, mapped.md.iova + (at - mapped.md.va), pid_, 4096);
+    return true;
   }
   // Puts to itself, and waits for the count: how long it took, or -1.
   std::int64_t round() {
@@ -194,9 +209,40 @@ class Party {
 };
 
 // What a bad party does until it is killed.
-enum class Deed : std::uint32_t { puts, nonsense, takes_memory_away };
+enum class Deed : std::uint32_t { puts, nonsense, takes_memory_away, answers_slowly, never_reads };
 
-[[noreturn]] void commit(Deed deed, std::uint32_t seed, Party& party) {
+// Each answer comes before a second has passed; and who is not asked any more comes again.
+void answer_slowly(const std::string& server) {
+  constexpr std::uint64_t kAt = std::uint64_t{0x30} << 40;
+  strait_memory_port port{};
+  port.struct_size = sizeof port;
+  port.read = [](void*, std::uint64_t, void* into, std::uint64_t bytes) -> std::int32_t {
+    ::usleep(900'000);
+    std::memset(into, 0, bytes);
+    return 0;
+  };
+  port.write = [](void*, std::uint64_t, const void*, std::uint64_t) -> std::int32_t { return 0; };
+  const auto party = Party::open(server);
+  if (!party || !party->put_lent(kAt, port, 3)) ::_exit(4);
+  ::usleep(100'000);
+}
+
+// Asks, and leaves the answers where they are; when it is thrown out it comes again.
+void ask_and_never_read(const std::string& server) {
+  const auto socket = sys::unix_connect(server, sys::Deadline::after_ns(1'000'000'000));
+  if (!socket) return;
+  protocol::Ask ask{};
+  ask.magic = protocol::kMagic;
+  ask.kind = protocol::Kind::counters;
+  for (;;) {
+    const Status sent = sys::send_packet(socket->get(), std::as_bytes(std::span(&ask, 1)), {});
+    if (sent) continue;
+    if (sent.error().code != Code::again) return;
+    ::usleep(100);
+  }
+}
+
+[[noreturn]] void commit(Deed deed, std::uint32_t seed, Party& party, const std::string& server) {
   std::mt19937_64 random(seed);
   for (std::uint64_t i = 0;; ++i) {
     switch (deed) {
@@ -214,6 +260,8 @@ enum class Deed : std::uint32_t { puts, nonsense, takes_memory_away };
         party.put(party.pid(), 65536);
         if (i == 50) ::munmap(party.memory(), kBytes);
         break;
+      case Deed::answers_slowly: answer_slowly(server); break;
+      case Deed::never_reads: ask_and_never_read(server); break;
     }
   }
 }
@@ -244,7 +292,7 @@ class Nursery {
       const auto party = Party::open(server);
       const pid_t self = party ? ::getpid() : -1;
       if (::write(answers_[1], &self, sizeof self) != sizeof self || !party) ::_exit(3);
-      commit(order.deed, order.seed, *party);
+      commit(order.deed, order.seed, *party, server);
     }
     ::_exit(0);
   }
@@ -316,6 +364,19 @@ class SharedServer : public ::testing::TestWithParam<bool> {
     }
     EXPECT_TRUE(good_->untouched());
   }
+  // Goes on for so long: the time of all rounds that took long together.
+  static constexpr std::int64_t kWatchedNs = 1'500'000'000;
+  static constexpr std::int64_t kMostHeldUpNs = 1'100'000'000;
+  std::int64_t held_up(std::int64_t watched_ns) {
+    std::int64_t held = 0;
+    for (const auto deadline = sys::Deadline::after_ns(watched_ns); !deadline.passed();) {
+      const std::int64_t took = good_->round();
+      if (took < 0) return 20'000'000'000;
+      if (took > 50'000'000) held += took;
+    }
+    EXPECT_TRUE(good_->untouched());
+    return held;
+  }
   pid_t server_ = -1;
   std::optional<Nursery> nursery_;
   std::unique_ptr<Party> good_;
@@ -332,7 +393,7 @@ TEST_P(SharedServer, KilledInTheMiddleOfPuts) {
   }
 }
 
-// Its memory cannot be asked for while it stands still: once, the device waits for it for a second, and never again.
+// Its memory cannot be asked for while it stands still: once, the device waits for it, half a second, and never again.
 TEST_P(SharedServer, StoppedInTheMiddleOfPuts) {
   const pid_t child = start(Deed::puts);
   ASSERT_GT(child, 0);
@@ -355,6 +416,21 @@ TEST_P(SharedServer, NonsenseInItsPages) {
 TEST_P(SharedServer, TakesItsMemoryAway) {
   start(Deed::takes_memory_away);
   goes_on(20);
+}
+
+// Once, for as long as the device waits for anybody; however often it opens the device, and however its answers are
+// cut.
+TEST_P(SharedServer, AnswersSlowly) {
+  start(Deed::answers_slowly);
+  const std::int64_t held = held_up(kWatchedNs);
+  EXPECT_LT(held, kMostHeldUpNs);
+  EXPECT_GT(held, Patience::kMostNs / 2) << "nobody was asked";
+}
+
+TEST_P(SharedServer, NeverReads) {
+  const pid_t child = start(Deed::never_reads);
+  EXPECT_LT(held_up(kWatchedNs), kMostHeldUpNs);
+  EXPECT_EQ(::kill(child, 0), 0) << "it gave up";
 }
 
 INSTANTIATE_TEST_SUITE_P(Hosts, SharedServer, ::testing::Bool(),

@@ -67,13 +67,22 @@ void Server::stop() {
   stopping_.raise();
 }
 
+std::shared_ptr<Patience> Server::patience_with(pid_t process) {
+  const std::int64_t now = sys::now_ns();
+  std::erase_if(patience_, [&](const auto& each) { return each.second.use_count() == 1 && each.second->whole(now); });
+  auto& known = patience_[process];
+  if (!known) known = std::make_shared<Patience>(now);
+  return known;
+}
+
 void Server::take_newcomers() {
   while (sessions_.size() < kMostSessions) {
     auto socket = sys::accept_one(listener_.get());
     if (!socket) return;
     const auto peer = sys::peer_credentials(socket->get());
     if (!peer || !may_come_in(*peer)) continue;
-    auto session = std::make_unique<Session>(fabric_, std::move(*socket), *peer, next_id_, !settings_.ask_for_memory);
+    auto session = std::make_unique<Session>(fabric_, std::move(*socket), *peer, next_id_, !settings_.ask_for_memory,
+                                             patience_with(peer->pid));
     if (!events_.add(session->socket())) continue;
     ++next_id_;
     sessions_.push_back(std::move(session));

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "base/error.hpp"
 #include "soft/cassini/card.hpp"
 #include "soft/cassini_host/pace.hpp"
+#include "soft/cassini_host/patience.hpp"
 #include "soft/cassini_host/session.hpp"
 #include "sys/event.hpp"
 #include "sys/event_set.hpp"
@@ -48,6 +50,8 @@ class Server {
   // Asks and newcomers that are there now. True: there were some.
   bool look_at_sockets();
   void take_newcomers();
+  // One for all connections of a process, those that were before among them: to come again is free.
+  std::shared_ptr<Patience> patience_with(pid_t process);
 
   const ServerSettings settings_;
   sys::Fd listener_;
@@ -55,6 +59,7 @@ class Server {
   sys::Event stopping_;
   std::atomic<bool> stop_{false};
   Fabric fabric_;
+  std::map<pid_t, std::shared_ptr<Patience>> patience_;
   std::vector<std::unique_ptr<Session>> sessions_;
   std::uint32_t next_id_ = 1;
 };

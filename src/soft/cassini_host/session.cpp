@@ -11,7 +11,6 @@
 namespace strait::soft::cassini {
 namespace {
 
-constexpr std::int64_t kAnswerPatienceNs = 1'000'000'000;
 constexpr int kSettlePasses = 256;
 
 Who who_of(const protocol::Ask& ask) {
@@ -55,13 +54,8 @@ bool Session::serve() {
   std::memcpy(out.data(), &head, sizeof head);
   if (!reply.text.empty()) std::memcpy(out.data() + sizeof head, reply.text.data(), reply.text.size());
   const int fd = reply.file.get();
-  const auto deadline = sys::Deadline::after_ns(kAnswerPatienceNs);
-  for (;;) {
-    const Status sent = sys::send_packet(socket_.get(), out, {&fd, reply.file.valid() ? 1u : 0u});
-    if (sent) return true;
-    // One ask at a time: the socket is only full for who asks and never reads.
-    if (sent.error().code != Code::again || !sys::wait_ready(socket_.get(), true, deadline)) return false;
-  }
+  // One ask at a time: the socket is only full for who asks and never reads. All others would wait for it.
+  return static_cast<bool>(sys::send_packet(socket_.get(), out, {&fd, reply.file.valid() ? 1u : 0u}));
 }
 
 void Session::hello(const protocol::Ask& ask, std::span<const std::byte> rest, std::vector<sys::Fd>& files,
@@ -86,7 +80,7 @@ void Session::hello(const protocol::Ask& ask, std::span<const std::byte> rest, s
     reply.result = copy.error().sys_errno != 0 ? -copy.error().sys_errno : -ENOMEM;
     return;
   }
-  asker_ = std::make_shared<MemoryAsker>(std::move(files.front()));
+  asker_ = std::make_shared<MemoryAsker>(std::move(files.front()), patience_);
   memory_ = std::make_unique<ProcessMemory>(peer_.pid, ask.words[2], ask.words[3], asker_, may_reach_);
   client_ = std::make_unique<Client>(*card, id_, who_of(ask), *memory_, std::move(*pages), waits_);
   client_->use(*options);

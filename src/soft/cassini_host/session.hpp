@@ -18,9 +18,16 @@ namespace strait::soft::cassini {
 
 class Session {
  public:
-  // `id` names the client in sysfs. `may_reach` false: memory is asked for, as where the kernel refuses.
-  Session(Fabric& fabric, sys::Fd socket, sys::PeerCredentials peer, std::uint32_t id, bool may_reach)
-      : fabric_(fabric), socket_(std::move(socket)), peer_(peer), id_(id), may_reach_(may_reach) {}
+  // `id` names the client in sysfs. `may_reach` false: memory is asked for, as where the kernel refuses. `patience`: of
+  // the process.
+  Session(Fabric& fabric, sys::Fd socket, sys::PeerCredentials peer, std::uint32_t id, bool may_reach,
+          std::shared_ptr<Patience> patience)
+      : fabric_(fabric),
+        socket_(std::move(socket)),
+        peer_(peer),
+        id_(id),
+        may_reach_(may_reach),
+        patience_(std::move(patience)) {}
 
   [[nodiscard]] int socket() const { return socket_.get(); }
   // One ask, if one has come. False: the client is gone, or sends what nobody of ours would.
@@ -45,6 +52,7 @@ class Session {
   const sys::PeerCredentials peer_;
   const std::uint32_t id_;
   const bool may_reach_;
+  const std::shared_ptr<Patience> patience_;
   std::shared_ptr<MemoryAsker> asker_;
   Waits waits_;
   std::unique_ptr<ProcessMemory> memory_;
