@@ -78,6 +78,7 @@ enum class Command : std::uint16_t {
   query_lag = 0x842,
   create_rmp = 0x90c,
   destroy_rmp = 0x90e,
+  query_rmp = 0x90f,
 };
 
 enum class Status : std::uint8_t {

@@ -83,8 +83,10 @@ int Context::devx_query(Request& request) {
   Mailbox mailbox;
   if (const int failed = mailbox.read(request, MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_IN, MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT))
     return failed;
-  const auto* const qp = static_cast<Qp*>(object->as(Kind::qp));
+  const auto* const qp = static_cast<const Qp*>(object->as(Kind::qp));
+  const auto* const made = static_cast<const DevxObject*>(object->as(Kind::devx));
   if (qp != nullptr && mailbox.get(wire::prm::kNumber) != qp->number) return -EINVAL;
+  if (made != nullptr && mailbox.get(wire::prm::kNumber) != made->number) return -EINVAL;
   mailbox.set(firmware().query(mailbox, *object));
   return mailbox.answer(request);
 }

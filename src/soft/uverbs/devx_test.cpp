@@ -375,8 +375,67 @@ TEST_F(Devx, MailboxAndHandleNameTheSameQueuePair) {
   EXPECT_EQ(modify(short_step, qp_made.handle), -EREMOTEIO);
   EXPECT_EQ(short_step.get(prm::kStatus), static_cast<std::uint64_t>(prm::Status::bad_input_length));
   Letter ask_cq(prm::Command::query_cq, 16);
-  EXPECT_EQ(query(ask_cq, cq_made.handle), -EREMOTEIO);
-  EXPECT_EQ(ask_cq.get(prm::kStatus), static_cast<std::uint64_t>(prm::Status::bad_opcode));
+  EXPECT_EQ(query(ask_cq, cq_made.handle), -EINVAL);
+  ask_cq.put(prm::kNumber, cq_made.number());
+  EXPECT_EQ(query(ask_cq, cq_made.handle), 0);
+  ask_cq.put(prm::kNumber, qp_made.number());
+  EXPECT_EQ(query(ask_cq, qp_made.handle), -EREMOTEIO);
+  EXPECT_EQ(ask_cq.get(prm::kStatus), static_cast<std::uint64_t>(prm::Status::bad_resource));
+  Letter unknown(static_cast<prm::Command>(0x7ff), 16);
+  unknown.put(prm::kNumber, cq_made.number());
+  EXPECT_EQ(query(unknown, cq_made.handle), -EREMOTEIO);
+  EXPECT_EQ(unknown.get(prm::kStatus), static_cast<std::uint64_t>(prm::Status::bad_opcode));
+}
+
+TEST_F(Devx, QueuesAndKeysSayWhatTheyWereMadeOf) {
+  const Letter pd = made(Letter(prm::Command::alloc_pd, 16));
+  const auto ask = [&](prm::Command command, const Letter& object, std::size_t room = 272) {
+    Letter out(command, 16);
+    out.out.resize(room);
+    out.put(prm::kNumber, object.number());
+    out.handle = object.handle;
+    return out;
+  };
+  const Letter cq_made = made(cq());
+  Letter of_cq = ask(prm::Command::query_cq, cq_made);
+  ASSERT_EQ(query(of_cq, cq_made.handle), 0);
+  EXPECT_EQ(of_cq.get(prm::at(prm::create_cq::kContext, prm::cqc::kLogSize)), 4u);
+  EXPECT_EQ(of_cq.get(prm::at(prm::create_cq::kContext, prm::cqc::kRecordAddress)), 8192u);
+  EXPECT_EQ(of_cq.get(prm::kStatus), 0u);
+  Letter no_room = ask(prm::Command::query_cq, cq_made, 79);
+  EXPECT_EQ(query(no_room, cq_made.handle), -EREMOTEIO);
+  EXPECT_EQ(no_room.get(prm::kStatus), static_cast<std::uint64_t>(prm::Status::bad_output_length));
+
+  const Letter key_made = made(key(pd.number()));
+  Letter of_key = ask(prm::Command::query_mkey, key_made);
+  ASSERT_EQ(query(of_key, key_made.handle), 0);
+  EXPECT_EQ(of_key.get(prm::at(prm::create_mkey::kContext, prm::mkc::kStart)), 0x7000'0000'0000u);
+  EXPECT_EQ(of_key.get(prm::at(prm::create_mkey::kContext, prm::mkc::kLength)), 4096u);
+  EXPECT_EQ(of_key.get(prm::at(prm::create_mkey::kContext, prm::mkc::kPd)), pd.number());
+
+  const auto wq_at = [](prm::Field field) { return prm::at(prm::create_rmp::kWq, field); };
+  Letter receives(prm::Command::create_rmp);
+  receives.put(prm::create_rmp::kState, prm::create_rmp::kStateReady).put(wq_at(prm::wq::kType), 1);
+  receives.put(wq_at(prm::wq::kPd), pd.number()).put(wq_at(prm::wq::kLogStride), 6).put(wq_at(prm::wq::kLogSize), 3);
+  receives.put(wq_at(prm::wq::kUmemId), umem_).put(wq_at(prm::wq::kRecordUmemId), umem_);
+  const Letter rmp = made(receives.put(wq_at(prm::wq::kRecordAddress), 8320));
+  Letter of_rmp = ask(prm::Command::query_rmp, rmp);
+  ASSERT_EQ(query(of_rmp, rmp.handle), 0);
+  EXPECT_EQ(of_rmp.get(prm::create_rmp::kState), prm::create_rmp::kStateReady);
+  EXPECT_EQ(of_rmp.get(wq_at(prm::wq::kLogSize)), 3u);
+  EXPECT_EQ(of_rmp.get(wq_at(prm::wq::kRecordAddress)), 8320u);
+  Letter wrong = ask(prm::Command::query_rmp, key_made);
+  EXPECT_EQ(query(wrong, key_made.handle), -EREMOTEIO);
+  EXPECT_EQ(wrong.get(prm::kStatus), static_cast<std::uint64_t>(prm::Status::bad_resource));
+
+  // What work requests make of a key is not known here.
+  const auto at = [](prm::Field field) { return prm::at(prm::create_mkey::kContext, field); };
+  Letter empty(prm::Command::create_mkey);
+  empty.put(at(prm::mkc::kFree), 1).put(at(prm::mkc::kUmr), 1).put(at(prm::mkc::kAccessMode), 2);
+  empty.put(at(prm::mkc::kQpn), 0xffffff).put(at(prm::mkc::kPd), pd.number()).put(at(prm::mkc::kTranslations), 4);
+  const Letter filled = made(empty);
+  Letter of_filled = ask(prm::Command::query_mkey, filled);
+  EXPECT_EQ(query(of_filled, filled.handle), -EOPNOTSUPP);
 }
 
 TEST_F(Devx, CapabilitiesAgreeWithTheDevice) {

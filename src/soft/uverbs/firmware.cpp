@@ -74,12 +74,36 @@ Verdict Firmware::create(Mailbox& mailbox, DevxObject& made) {
 }
 
 Verdict Firmware::query(Mailbox& mailbox, Object& object) {
-  if (mailbox.command() != prm::Command::query_qp) return kUnknown;
+  switch (mailbox.command()) {
+    case prm::Command::query_qp: break;
+    case prm::Command::query_cq: return query_said(mailbox, object, {Kind::cq, prm::create_cq::kContext, 64});
+    case prm::Command::query_mkey: return query_said(mailbox, object, {Kind::mr, prm::create_mkey::kContext, 64});
+    case prm::Command::query_rmp:
+      return query_said(
+          mailbox, object,
+          {Kind::srq, prm::create_rmp::kContext, prm::create_rmp::kBytes - prm::create_rmp::kContext / 8});
+    default: return kUnknown;
+  }
   if (const Verdict bad = check_lengths(mailbox, {prm::kHeaderBytes, prm::query_qp::kAnswerBytes}); !bad.ok())
     return bad;
   auto* const qp = static_cast<Qp*>(object.as(Kind::qp));
   if (qp == nullptr) return {prm::Status::bad_resource, Syndrome::refused};
   return query_qp(mailbox, *qp, static_cast<DevxObject*>(object.as(Kind::devx)));
+}
+
+// The context of what never changes once it is made by command: in the answer it lies where it lay in the mailbox that
+// made it. Nobody said anything of what verbs made, and keys that work requests fill become something else.
+Verdict Firmware::query_said(Mailbox& mailbox, Object& object, const Said& said) const {
+  if (object.as(said.kind) == nullptr) return {prm::Status::bad_resource, Syndrome::refused};
+  const auto* const made = static_cast<const DevxObject*>(object.as(Kind::devx));
+  if (made == nullptr) return {prm::Status::bad_opcode, Syndrome::not_supported};
+  if (said.kind == Kind::mr && prm::get(made->mailbox.data(), prm::at(prm::create_mkey::kContext, prm::mkc::kUmr)) != 0)
+    return {prm::Status::bad_opcode, Syndrome::not_supported};
+  if (const Verdict bad = check_lengths(mailbox, {prm::kHeaderBytes, said.context / 8 + said.bytes}); !bad.ok())
+    return bad;
+  for (std::uint32_t i = 0; i < said.bytes; ++i)
+    mailbox.put({said.context + 8 * i, 8}, made->mailbox[said.context / 8 + i]);
+  return {};
 }
 
 int Firmware::destroy(DevxObject& object) {

@@ -44,6 +44,13 @@ class Firmware {
   [[nodiscard]] Verdict make_alias(const Mailbox& mailbox, Mr& mr);
   [[nodiscard]] Verdict query_qp(Mailbox& mailbox, const Qp& qp, const DevxObject* made);
 
+  struct Said {
+    Kind kind;
+    std::uint32_t context;  // in bits
+    std::size_t bytes;
+  };
+  [[nodiscard]] Verdict query_said(Mailbox& mailbox, Object& object, const Said& said) const;
+
   // `bytes` from `offset` on in a umem of the program's; the object holds on to that umem.
   struct Place {
     std::byte* at = nullptr;
