@@ -186,6 +186,9 @@ class Context final : public host::File {
 // Of a registration: whether these rights go together. 0 or -errno.
 [[nodiscard]] int check_access(std::uint32_t access);
 
+// What `failed` of a registration by descriptor is to a program. -errno.
+[[nodiscard]] int dmabuf_errno(int failed, bool is_dmabuf);
+
 // What a failure of the engine is to a program.
 [[nodiscard]] int errno_of(const Error& error);
 

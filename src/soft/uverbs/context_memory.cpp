@@ -227,6 +227,13 @@ int Context::rereg_mr(WriteCall& call) {
   return 0;
 }
 
+// A dma-buf that no CPU may map is one that this device cannot take, and programs go another way. Whatever is wrong
+// with another file, it is no dma-buf.
+int dmabuf_errno(int failed, bool is_dmabuf) {
+  if (failed == -ENOMEM) return failed;
+  return is_dmabuf ? -EOPNOTSUPP : -EINVAL;
+}
+
 int Context::reg_dmabuf_mr(Request& request) {
   auto mr = std::make_unique<Mr>();
   mr->pd = objects_.find<Pd>(request.word(UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE));
@@ -249,8 +256,7 @@ int Context::reg_dmabuf_mr(Request& request) {
   const int imported =
       device_->kernel().import_dmabuf(device_->dma_device(), fd, offset, mr->length_bytes, mr->iova, mr->accelerators);
   if (imported < 0) return imported;
-  // Whatever is wrong with another file, it is no dma-buf.
-  if (const int failed = make_mr(*mr, fd, offset)) return failed == -ENOMEM ? failed : -EINVAL;
+  if (const int failed = make_mr(*mr, fd, offset)) return dmabuf_errno(failed, sys::is_dmabuf(fd));
   const std::uint32_t key = mr->key;
   Mr& made = *mr;
   const std::uint32_t handle = objects_.add(std::move(mr));

@@ -286,6 +286,14 @@ TEST_F(Contexts, DmabufErrnosAreTheKernels) {
   EXPECT_EQ(ask(), -EINVAL);
 }
 
+// No driver here exports what cannot be mapped, so this is asked of the rule alone.
+TEST(Dmabufs, ThatCannotBeMappedAreAnotherDevices) {
+  EXPECT_EQ(dmabuf_errno(-ENODEV, true), -EOPNOTSUPP);
+  EXPECT_EQ(dmabuf_errno(-EINVAL, true), -EOPNOTSUPP);
+  EXPECT_EQ(dmabuf_errno(-ENODEV, false), -EINVAL);
+  EXPECT_EQ(dmabuf_errno(-ENOMEM, true), -ENOMEM);
+}
+
 TEST_F(Contexts, MemoryOnDemandNeedNotBeThere) {
   const std::uint32_t domain = pd();
   constexpr std::uint32_t kAsked = IB_UVERBS_ACCESS_ON_DEMAND | IB_UVERBS_ACCESS_LOCAL_WRITE;
