@@ -55,7 +55,33 @@ void probe::folders() {
   EXPECT(names_in(fdopendir(open(kDevice, O_RDONLY | O_DIRECTORY))) == (std::set<std::string>{"device", "name"}));
   EXPECT(opendir("/sys/class/strait-test/nobody") == nullptr && errno == ENOENT);
   dirent** list = nullptr;
-  EXPECT(scandir(kClass, &list, nullptr, alphasort) == 4);
+  const auto taken = [&](int count) {
+    std::set<std::string> out;
+    for (int i = 0; i < count; ++i) {
+      out.insert(list[i]->d_name);
+      free(list[i]);
+    }
+    free(list);
+    return out;
+  };
+  EXPECT(taken(scandir(kClass, &list, nullptr, alphasort)).size() == 4);
+  const int classes = open("/sys/class", O_RDONLY | O_DIRECTORY);
+  EXPECT(taken(scandirat(classes, "strait-test", &list, nullptr, alphasort)).size() == 4);
+  // Those above a claim have what is really there, too; and only what is asked for, in order.
+  const std::set<std::string> real_and_claimed = taken(scandir("/sys/class", &list, nullptr, alphasort));
+  EXPECT(real_and_claimed.contains("strait-test") && real_and_claimed.contains("net"));
+  dirent64** wide = nullptr;
+  const auto visible = [](const dirent64* entry) { return entry->d_name[0] == '.' ? 0 : 1; };
+  for (const int folder : {AT_FDCWD, classes}) {
+    const int count = folder == AT_FDCWD ? scandir64(kClass, &wide, visible, alphasort64)
+                                         : scandirat64(folder, "strait-test", &wide, visible, alphasort64);
+    EXPECT(count == 2 && std::string(wide[0]->d_name) == "strait0" && std::string(wide[1]->d_name) == "version");
+    for (int i = 0; i < count; ++i) free(wide[i]);
+    free(wide);
+  }
+  close(classes);
+  EXPECT(scandir("/sys/class/strait-test/nobody", &list, nullptr, alphasort) == -1 && errno == ENOENT);
+  EXPECT(scandir64("/sys/class/strait-test/version", &wide, nullptr, alphasort64) == -1 && errno == ENOTDIR);
   std::set<std::string> found;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator("/sys/devices/strait-test"))
     found.insert(entry.path().string());

@@ -2,7 +2,9 @@
 // Folders, listed. One in the root lists itself; in one above a claim (/sys/class above /sys/class/infiniband) the
 // names that claims bring follow those that are really there.
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <atomic>
@@ -100,6 +102,53 @@ Entry* read_any(DIR* folder, Entry* (*call)(DIR*)) {
   return reinterpret_cast<Entry*>(next_claim(*listing));
 }
 
+// scandir and its relatives, by our own readdir: the C library's would ask its own, to which claims are unknown.
+template <class Entry>
+int list_all(int at, const char* path, Entry*** list, int (*select)(const Entry*),
+             int (*compare)(const Entry**, const Entry**), Entry* (*read)(DIR*)) {
+  const int before = errno;
+  const int fd = ::openat(at, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return -1;
+  DIR* const folder = ::fdopendir(fd);
+  if (folder == nullptr) {
+    const int failure = errno;
+    ::close(fd);
+    errno = failure;
+    return -1;
+  }
+  Entry** found = nullptr;
+  std::size_t count = 0, room = 0;
+  for (;;) {
+    errno = 0;
+    const Entry* const entry = read(folder);
+    if (entry == nullptr) break;
+    if (select != nullptr && select(entry) == 0) continue;
+    if (count == room) {
+      room = room == 0 ? 16 : room * 2;
+      void* const more = ::realloc(found, room * sizeof(Entry*));
+      if (more == nullptr) break;
+      found = static_cast<Entry**>(more);
+    }
+    found[count] = static_cast<Entry*>(::malloc(entry->d_reclen));  // the caller frees each by itself
+    if (found[count] == nullptr) break;
+    memcpy(static_cast<void*>(found[count]), entry, entry->d_reclen);
+    ++count;
+  }
+  const int failure = errno;
+  ::closedir(folder);
+  if (failure != 0) {
+    while (count > 0) ::free(found[--count]);
+    ::free(found);
+    errno = failure;
+    return -1;
+  }
+  if (compare != nullptr && count > 1)
+    ::qsort(found, count, sizeof *found, reinterpret_cast<int (*)(const void*, const void*)>(compare));
+  *list = found;
+  errno = before;
+  return static_cast<int>(count);
+}
+
 }  // namespace
 }  // namespace strait::preload
 
@@ -146,8 +195,23 @@ int closedir(DIR* folder) {
 
 int scandir(const char* path, dirent*** list, int (*select)(const dirent*),
             int (*compare)(const dirent**, const dirent**)) {
-  return with_path(AT_FDCWD, path, true, -1,
-                   [&](int, const char* name) { return STRAIT_NEXT(scandir)(name, list, select, compare); });
+  if (!concerned(AT_FDCWD, path)) return STRAIT_NEXT(scandir)(path, list, select, compare);
+  return list_all(AT_FDCWD, path, list, select, compare, readdir);
+}
+int scandir64(const char* path, dirent64*** list, int (*select)(const dirent64*),
+              int (*compare)(const dirent64**, const dirent64**)) {
+  if (!concerned(AT_FDCWD, path)) return STRAIT_NEXT(scandir64)(path, list, select, compare);
+  return list_all(AT_FDCWD, path, list, select, compare, readdir64);
+}
+int scandirat(int at, const char* path, dirent*** list, int (*select)(const dirent*),
+              int (*compare)(const dirent**, const dirent**)) {
+  if (!concerned(at, path)) return STRAIT_NEXT(scandirat)(at, path, list, select, compare);
+  return list_all(at, path, list, select, compare, readdir);
+}
+int scandirat64(int at, const char* path, dirent64*** list, int (*select)(const dirent64*),
+                int (*compare)(const dirent64**, const dirent64**)) {
+  if (!concerned(at, path)) return STRAIT_NEXT(scandirat64)(at, path, list, select, compare);
+  return list_all(at, path, list, select, compare, readdir64);
 }
 
 }  // extern "C"
