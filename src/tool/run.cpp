@@ -186,7 +186,7 @@ int finish(const RunArguments& arguments, const host::Root& root, const std::opt
       captured = arguments.pcap;
     }
   }
-  if (!arguments.quiet) fmt::print(stderr, "{}", wrap(run_summary(totals, captured), 0, 2));
+  if (!arguments.quiet) fmt::print(stderr, "{}", wrap(run_summary(totals, captured, arguments.watch), 0, 2));
   return exit_code;
 }
 
@@ -275,8 +275,12 @@ std::string accelerator_summary(const host::RunTotals& totals) {
 
 }  // namespace
 
-std::string run_summary(const host::RunTotals& totals, const std::string& capture) {
-  if (totals.processes == 0) return "strait run: no device was opened";
+std::string run_summary(const host::RunTotals& totals, const std::string& capture, bool watched) {
+  if (totals.processes == 0) {
+    std::string nothing = "strait run: no device was opened";
+    if (!watched) nothing += " (a static program or raw system calls? try --watch)";
+    return nothing;
+  }
   std::string text = fmt::format("strait run: {} process{}", totals.processes, totals.processes == 1 ? "" : "es");
   const auto count = [&](const char* name, std::string_view what, bool always = false) {
     if (const std::uint64_t n = totals.get(name); n != 0 || always) text += fmt::format(", {} {}", grouped(n), what);

@@ -45,7 +45,8 @@ struct Hardware {
 // Empty: they can be read; else what is wrong.
 [[nodiscard]] std::string check_accelerators(const std::string& text);
 
-// The last line; `capture` empty: none was made.
-[[nodiscard]] std::string run_summary(const soft::host::RunTotals& totals, const std::string& capture);
+// The last line; `capture` empty: none was made. `watched`: opens past the devices have been reported.
+[[nodiscard]] std::string run_summary(const soft::host::RunTotals& totals, const std::string& capture,
+                                      bool watched = false);
 
 }  // namespace strait::tool

@@ -8,7 +8,9 @@ namespace {
 
 TEST(RunSummary, SaysWhatTheDevicesDid) {
   soft::host::RunTotals totals;
-  EXPECT_EQ(run_summary(totals, ""), "strait run: no device was opened");
+  EXPECT_EQ(run_summary(totals, ""),
+            "strait run: no device was opened (a static program or raw system calls? try --watch)");
+  EXPECT_EQ(run_summary(totals, "", true), "strait run: no device was opened");
   totals.processes = 1;
   EXPECT_EQ(run_summary(totals, ""), "strait run: 1 process, no traffic");
   totals.counters["packets_sent"] = 0;
