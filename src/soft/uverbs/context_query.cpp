@@ -6,6 +6,7 @@
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -82,6 +83,11 @@ void put_paging(ib_uverbs_ex_query_device_resp& out) {
   out.device_cap_flags_ex |= std::uint64_t{1} << 31;  // IB_DEVICE_ON_DEMAND_PAGING
 }
 
+// A host may have more addresses than a ConnectX has room for.
+std::uint32_t table_entries(std::size_t gids) {
+  return std::max(limits::kGids, static_cast<std::uint32_t>(gids));
+}
+
 ib_uverbs_gid_entry gid_entry(const GidEntry& entry, std::uint32_t index) {
   ib_uverbs_gid_entry out{};
   std::memcpy(out.gid, entry.address.gid.data(), sizeof out.gid);
@@ -99,7 +105,7 @@ int Context::query_port(Request& request) {
   ib_uverbs_query_port_resp_ex out{};
   out.legacy_resp.port_cap_flags = IB_UVERBS_PCF_CM_SUP | kIpBasedGids;
   out.legacy_resp.max_msg_sz = limits::kMessageBytes;
-  out.legacy_resp.gid_tbl_len = static_cast<std::uint32_t>(device_->gids().size());
+  out.legacy_resp.gid_tbl_len = table_entries(device_->gids().size());
   out.legacy_resp.pkey_tbl_len = 1;
   out.legacy_resp.state = kActive;
   out.legacy_resp.max_mtu = 5;
@@ -117,7 +123,8 @@ int Context::query_gid_entry(Request& request) {
   if (request.word(UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS) != 0) return -EINVAL;
   if (request.word(UVERBS_ATTR_QUERY_GID_ENTRY_PORT) != 1) return -EINVAL;
   const std::uint64_t index = request.word(UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX);
-  if (index >= device_->gids().size()) return -EINVAL;
+  if (index >= table_entries(device_->gids().size())) return -EINVAL;
+  if (index >= device_->gids().size()) return -ENODATA;  // libibverbs makes an empty GID of it
   const auto out = gid_entry(device_->gids()[index], static_cast<std::uint32_t>(index));
   return request.put(UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, out);
 }

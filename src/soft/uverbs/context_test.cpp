@@ -124,7 +124,7 @@ TEST_F(Contexts, AnswersQuestions) {
   Call call(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT);
   ASSERT_EQ(call.in(UVERBS_ATTR_QUERY_PORT_PORT_NUM, number).out(UVERBS_ATTR_QUERY_PORT_RESP, port).run(context_), 0);
   EXPECT_EQ(port.legacy_resp.state, 4);
-  EXPECT_EQ(port.legacy_resp.gid_tbl_len, 1u);
+  EXPECT_EQ(port.legacy_resp.gid_tbl_len, 256u);
   EXPECT_EQ(port.legacy_resp.active_mtu, 5);
   number = 2;
   Call other(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT);
@@ -151,6 +151,8 @@ TEST_F(Contexts, AnswersForItsGids) {
   std::memcpy(gid.data(), entry.gid, 16);
   EXPECT_EQ(gid, roce::IpAddress::v4(127, 0, 0, 1).gid);
   index = 1;
+  EXPECT_EQ(ask(), -ENODATA);  // there is room for one
+  index = 256;
   EXPECT_EQ(ask(), -EINVAL);
 
   std::array<ib_uverbs_gid_entry, 4> table{};

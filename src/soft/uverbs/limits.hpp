@@ -21,6 +21,7 @@ inline constexpr std::uint32_t kRegistrations = 1u << 24;
 inline constexpr std::uint32_t kDomains = 1u << 24;
 inline constexpr std::uint32_t kReads = 16;  // and atomics, under way at once
 inline constexpr std::uint32_t kAddresses = 1u << 24;
+inline constexpr std::uint32_t kGids = 256;  // room in the table; most of it is empty
 inline constexpr std::uint32_t kSharedQueues = 1u << 20;
 inline constexpr std::uint64_t kDeviceMemoryBytes = 128u << 10;
 inline constexpr std::uint32_t kMessageBytes = 1u << 30;
