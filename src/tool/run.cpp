@@ -58,7 +58,9 @@ const Manual kRunManual{
         "FI_MR_CACHE_MONITOR is set to "
         "disabled "
         "for PROGRAM unless it is set: libfabric's own watch over memory would put its mmap in front of the one that "
-        "shows the devices.\n"
+        "shows the devices. Runs side by side have one process with the cards; with --set cassini=NAME a run has cards "
+        "of its own. What becomes of device memory that moves is --set cassini_moves=tear_down, as the driver does "
+        "it, or remap.\n"
         "\n"
         "When PROGRAM has ended, one line on stderr says what the devices did, and what they still had to hold.",
     .examples =
