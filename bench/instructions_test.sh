@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Fails when building, ringing and reaping an 8-byte inline write takes over 10 % more instructions than instructions.txt
-# says. Fewer are welcome: then lower the number there.
+# says, or another program's steps more than FILE. Fewer are welcome: then lower the number there.
 #   instructions_test.sh PROGRAM [FILE]
 set -euo pipefail
 here=$(dirname "$0")
