@@ -39,9 +39,9 @@ const char* name_of(Leaf leaf) {
 }
 
 const char* name_of(Kind kind) {
-  static constexpr const char* kNames[] = {"reserved", "ready",    "rung",     "requests", "completed",
-                                           "mark",     "record",   "doorbell", "wqe",      "cqe",
-                                           "op_own",   "consumer", "landing",  "status",   "any"};
+  static constexpr const char* kNames[] = {"reserved", "ready",    "rung",   "requests", "completed", "mark",
+                                           "record",   "doorbell", "wqe",    "cqe",      "op_own",    "consumer",
+                                           "landing",  "status",   "reaper", "failure",  "counter",   "any"};
   return kNames[static_cast<unsigned>(kind)];
 }
 

@@ -40,6 +40,9 @@ enum class Kind : std::uint8_t {
   consumer,
   landing,
   status,
+  reaper,
+  failure,
+  counter,
   any,
 };
 

@@ -37,6 +37,12 @@ class Rings : public World {
     }
   }
   template <sd::Sharing S>
+  void wait_by(sd::Lane<S>& lane, std::uint64_t start) {
+    machine().enter(Call::reap);
+    if (lane.wait({start, sd::Posted::ok}, never()).waited != sd::Waited::ok)
+      machine().violation("the wait did not end well");
+  }
+  template <sd::Sharing S>
   void reap_one() {
     do machine().settle(3, mix(polled_, slots().reserved));
     while (!reap<S>() && (sd::relax(), true));
@@ -300,6 +306,87 @@ class Sleeper : public Rings {
   static constexpr std::uint64_t kFirst = 65538;
 };
 
+// A Lane with the ring in registers (own_ring.hpp), and the next one with what it gave back.
+template <std::uint32_t log_blocks, std::uint32_t posts>
+class OwnLanes : public Rings {
+ public:
+  OwnLanes()
+      : Rings({.shared = false,
+               .log_blocks = log_blocks,
+               .cq = Cq::normal,
+               .log_cqes = log_blocks,
+               .lands = true,
+               .lanes = true}) {}
+  void start(Machine& m) override {
+    make(m);
+    m.spawn("owner", [this] {
+      std::uint64_t last = 0;
+      for (std::uint32_t n = 1; n <= posts; ++n) {
+        machine().settle(1, mix(n, send.slots.completed));
+        sd::Lane<kOne> lane(queue());
+        const sd::Pending p = try_by(lane, n, ~std::uint64_t{0});
+        if (!p.ok()) machine().violation("a post that waits for room was refused");
+        last = p.start;
+        machine().enter(Call::ring);
+        lane.ring();
+        if (n != posts) continue;
+        wait_by(lane, last);
+      }
+    });
+    with_device(m);
+  }
+};
+
+// Lanes of threads that share the queue (shared_ring.hpp): each posts, rings and waits, and takes completions for the
+// other too.
+template <std::uint32_t log_blocks, std::uint32_t each>
+class SharedLanes : public Rings {
+ public:
+  SharedLanes()
+      : Rings({.log_blocks = log_blocks,
+               .cq = Cq::normal,
+               .log_cqes = log_blocks,
+               .lands = log_blocks == 0,
+               .lanes = true}) {}
+  void start(Machine& m) override {
+    make(m);
+    m.spawn("poster a", [this] { use(1); });
+    m.spawn("poster b", [this] { use(101); });
+    with_device(m);
+  }
+
+ private:
+  void use(std::uint32_t number) {
+    sd::Lane<kMany> lane(queue());
+    std::uint64_t last = 0;
+    for (std::uint32_t i = 0; i < each; ++i) {
+      sd::Pending p = try_by(lane, number + i);
+      for (; p.posted == sd::Posted::full; p = try_by(lane, number + i)) take_news(lane);
+      last = p.start;
+      machine().enter(Call::ring);
+      lane.ring();
+    }
+    machine().enter(Call::done);
+    while (!sd::is_done<kMany>(send, last)) {
+      take_news(lane);
+      machine().enter(Call::done);
+    }
+    wait_by(lane, last);
+  }
+  // What a wait does in its turns, but only when there is something to see: two threads that look in vain at each
+  // other's taking and giving back of the right to reap could go on for ever.
+  void take_news(sd::Lane<kMany>& lane) {
+    Machine& m = machine();
+    m.enter(Call::reap);
+    if (m.memory.newest(reaper_).value != 0)
+      m.await({reaper_, completed_});
+    else
+      m.await({cqe_own(completions.consumed & (send.slots.capacity - 1)), completed_});
+    m.enter(Call::reap);
+    lane.progress();
+  }
+};
+
 template <class T>
 std::unique_ptr<Program> made() {
   return std::make_unique<T>();
@@ -324,6 +411,10 @@ const std::vector<Scenario>& scenarios() {
       {"waiter", {}, made<Waiter>},
       {"receives", {}, made<Receives>},
       {"sleeper", {}, made<Sleeper>},
+      {"own_lanes_ring_of_one", {}, made<OwnLanes<0, 3>>},
+      {"own_lanes", {}, made<OwnLanes<1, 4>>},
+      {"shared_lanes_ring_of_one", {1}, made<SharedLanes<0, 1>>},
+      {"shared_lanes", {1}, made<SharedLanes<1, 1>>},
   };
   return kAll;
 }

@@ -27,6 +27,9 @@ void World::make(Machine& m) {
   marks_memory_.fill(0);
   landing_memory_.fill(0);
   number_.fill(0);
+  counter_of_.fill(0);
+  counter_ = {};
+  state = sd::QueueState{};
   record_memory_ = {};
   consumer_memory_ = {};
   doorbell_memory_ = 0;
@@ -90,6 +93,18 @@ void World::make(Machine& m) {
   memory.record = &consumer_memory_;
   opened = opened && sd::open_completion_ring(completions, memory);
   if (!opened) __builtin_trap();
+  if (shape_.lanes) {
+    state.head = sd::head_of<sd::QueueState>();
+    state.sharing = shape_.shared ? sd::Sharing::many_threads : sd::Sharing::one_thread;
+    state.counters = 1;
+    state.counter_words = &counter_;
+    state.counter_of = counter_of_.data();
+    if (shape_.shared) {
+      reaper_ = cell(&state.send_reaper, Kind::reaper);
+      cell(&state.failure, Kind::failure);
+      counted_ = cell(&counter_.succeeded, Kind::counter);
+    }
+  }
   if (shape_.cq == Cq::collapsed) {
     tail_ = m.memory.add(cqe_memory_.data() + 60, 4, Kind::op_own, 0, false);
     return;
@@ -157,6 +172,10 @@ void World::finish(Machine& m) {
     if (rung != end) m.violation("everybody has rung, but the doorbell says %llu of %llu", rung + 0ull, end + 0ull);
   }
   if (executed_ != end) m.violation("%llu of %llu were executed", executed_ + 0ull, end + 0ull);
+  if (!shape_.lanes) return;
+  const std::uint64_t counted = shape_.shared ? m.memory.newest(counted_).value : counter_.succeeded;
+  if (counted != end - shape_.first)
+    m.violation("%llu ended, the counter says %llu", end - shape_.first + 0ull, counted + 0ull);
 }
 
 // ---- The device ---------------------------------------------------------------------------------------------------
@@ -211,7 +230,7 @@ void World::complete(std::uint64_t index, std::uint32_t number) {
   } else if (shape_.cq == Cq::normal) {
     const std::uint64_t entries = std::uint64_t{1} << shape_.log_cqes;
     // An entry is used again only once its reader has said so.
-    while (produced_ - value_of(m.load(Leaf::device_read, consumer_)) >= entries) m.await({consumer_});
+    while (!shape_.lanes && produced_ - value_of(m.load(Leaf::device_read, consumer_)) >= entries) m.await({consumer_});
     const CqeCells& c = cqes_[produced_ & (entries - 1)];
     m.store(Leaf::device_write, c.user, image_of(number, number));
     m.store(Leaf::device_write, c.bytes, image_of(0, number));

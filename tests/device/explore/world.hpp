@@ -17,6 +17,7 @@
 
 #include "explore/machine.hpp"
 #include "strait/device/completion_ring.hpp"
+#include "strait/device/lane.hpp"
 #include "strait/device/post.hpp"
 #include "strait/device/receive_ring.hpp"
 #include "strait/device/send_ring.hpp"
@@ -41,6 +42,7 @@ struct Shape {
   Cq cq = Cq::none;
   std::uint32_t log_cqes = 0;
   bool lands = false;  // the device also writes a word of payload per request
+  bool lanes = false;  // posted to by device::Lane, whose completion ring holds all there can be and tells nobody
   std::uint64_t first = 0;
 };
 
@@ -100,9 +102,28 @@ class World : public Program {
   void check_landed(std::uint64_t start);
 
   Shape shape_;
-  sd::SendRing send{};
+  // The handle that kernels are given. Every number that a Lane posts names counter 0.
+  sd::Queue queue() { return {sd::head_of<sd::Queue>(), state.sharing, 0, &state}; }
+  template <sd::Sharing S>
+  sd::Pending try_by(sd::Lane<S>& lane, std::uint32_t number, std::uint64_t room_ns = 0) {
+    machine().enter(Call::post);
+    sd::How how;
+    how.counter = 0;
+    how.ring_later = true;
+    how.room_ns = room_ns;
+    const sd::RemoteRegion to{sd::head_of<sd::RemoteRegion>(), number, 8, 0, number, 0, 0, 0};
+    const sd::Pending p = lane.put_value(~std::uint64_t{number}, to, 0, how);
+    if (p.ok()) committed(p.start, number);
+    return p;
+  }
+  unsigned cqe_own(std::uint64_t i) const { return cqes_[i].own; }
+
+  sd::QueueState state{};
+  sd::SendRing& send = state.send;
   sd::ReceiveRing receive{};
-  sd::CompletionRing completions{};
+  sd::CompletionRing& completions = state.sends;
+  sd::CounterWords counter_{};
+  unsigned counted_ = 0, reaper_ = 0;  // where threads share: cells of its successes, and of who reaps
   std::array<unsigned, kMostBlocks * 8> wqe_{};
   std::array<unsigned, kMostBlocks> marks_{}, landing_{};
   unsigned record_ = 0, doorbell_ = 0, reserved_ = 0, rung_ = 0, completed_ = 0, tail_ = 0;
@@ -125,6 +146,7 @@ class World : public Program {
   alignas(64) std::array<std::uint8_t, kMostBlocks * 64> blocks_memory_{};
   alignas(64) std::array<std::uint8_t, 2 * 64> cqe_memory_{};
   std::array<std::uint64_t, kMostBlocks> marks_memory_{}, landing_memory_{};
+  std::array<std::uint32_t, kMostBlocks> counter_of_{};
   mlx5::QueueRecord record_memory_{};
   mlx5::CqRecord consumer_memory_{};
   std::uint64_t doorbell_memory_ = 0;
