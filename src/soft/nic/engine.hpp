@@ -216,7 +216,7 @@ class Engine {
   // keys.cpp
   [[nodiscard]] bool change_key(QueuePair& qp, const KeyChange& change, DecodeFault& fault);
   [[nodiscard]] bool change_indirect(QueuePair& qp, Registration& key, const KeyChange& change, DecodeFault& fault);
-  void invalidate_key(QueuePair& qp, std::uint32_t key);
+  [[nodiscard]] bool invalidate_key(QueuePair& qp, std::uint32_t key);
   [[nodiscard]] Registration* check_remote(const QueuePair& qp, std::uint32_t key, std::uint64_t address,
                                            std::uint64_t length_bytes, std::uint32_t access, KeyFault& fault) {
     return memory_.check_remote(key, qp.target_pd(), qp.qpn, address, length_bytes, access, fault);

@@ -293,6 +293,40 @@ TEST_P(Faults, ASendThatDoesNotFitFailsOnBothSides) {
   EXPECT_EQ(event->syndrome, m::Syndrome::remote_invalid_request);
 }
 
+// The message is here and is acknowledged like any other; the side that was named a key it does not have fails.
+TEST_P(Faults, AKeyThatCannotBeInvalidatedFailsItsOwnersQueuePair) {
+  enum Bad { unknown, of_another_domain, twice, of_type_1, kinds };
+  for (int bad = 0; bad < kinds; ++bad) {
+    Pair pair{PairConfig(GetParam())};
+    std::vector<std::byte> memory(64);
+    const std::uint32_t good = pair.reg_b(memory.data(), memory.size());
+    const std::uint32_t key = bad == unknown             ? good ^ 0x10000
+                              : bad == of_another_domain ? pair.reg(*pair.b, pair.b->alloc_pd(), memory.data(), 64)
+                              : bad == of_type_1         ? pair.b->alloc_window(pair.pd_b, 1).value()
+                                                         : good;
+    Wqe inval{.opcode = m::Opcode::send_inval, .inlined = pattern(8, 1)};
+    put32(reinterpret_cast<std::byte*>(&inval.imm), key);
+    for (int i = 0; i < 3; ++i) pair.qb->post_receive({{address_of(memory.data()), 64, good}});
+    std::optional<Event> event;
+    if (bad == twice) {
+      pair.qa->post(inval);
+      ASSERT_TRUE(pair.wait(*pair.qa) && (event = pair.wait(*pair.qb)));
+      EXPECT_EQ(event->opcode, m::CqeOpcode::responder_send_inval);
+    }
+    pair.qa->post(inval);
+    ASSERT_TRUE(event = pair.wait(*pair.qa)) << bad;
+    EXPECT_EQ(event->syndrome, m::Syndrome::none) << bad;
+    ASSERT_TRUE(event = pair.wait(*pair.qb)) << bad;
+    EXPECT_EQ(event->opcode, m::CqeOpcode::responder_error) << bad;
+    EXPECT_EQ(event->syndrome, m::Syndrome::remote_invalid_request) << bad;
+    ASSERT_TRUE(event = pair.wait(*pair.qb)) << bad;
+    EXPECT_EQ(event->syndrome, m::Syndrome::flushed) << bad;
+    if (bad == of_type_1) {
+      EXPECT_TRUE(pair.b->free_window(key));
+    }
+  }
+}
+
 TEST_P(Faults, GarbageInTheRingIsAnErrorAndNothingElse) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     Pair pair{PairConfig(GetParam())};

@@ -177,10 +177,11 @@ void IndirectKey::show() {
   entry_.access = now_.free ? 0 : now_.access;
 }
 
-void IndirectKey::invalidate() {
-  if (!now_.peers_may_free) return;
+bool IndirectKey::invalidate() {
+  if (!now_.peers_may_free || now_.free) return false;
   now_.free = true;
   show();
+  return true;
 }
 
 const char* IndirectKey::change(const KeyChange& wanted, Layout&& layout) {

@@ -77,7 +77,7 @@ class IndirectKey {
   [[nodiscard]] const Layout& layout() const { return now_.layout; }
   [[nodiscard]] std::uint32_t room() const { return now_.room; }
   // By a peer's message, if they may.
-  void invalidate();
+  [[nodiscard]] bool invalidate();
   // By a work request. Null: done; otherwise why not, and nothing has changed.
   [[nodiscard]] const char* change(const KeyChange& wanted, Layout&& layout);
 

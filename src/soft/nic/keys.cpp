@@ -154,16 +154,22 @@ bool Engine::change_key(QueuePair& qp, const KeyChange& change, DecodeFault& fau
   return true;
 }
 
-// A peer asked for it with a message that has arrived: the key stops working for peers.
-void Engine::invalidate_key(QueuePair& qp, std::uint32_t key) {
+// A peer asked for it with a message that has arrived: the key stops working for peers. False: it does not work for
+// them now, or is not theirs to take away.
+bool Engine::invalidate_key(QueuePair& qp, std::uint32_t key) {
   Registration* const found = memory_.find(key);
-  if (found == nullptr || found->pd != qp.target_pd()) return;
-  if (found->kind == KeyKind::registration) {
-    found->access &= ~kRemote;  // the owner still frees it
-  } else if (found->kind == KeyKind::window_2 && found->qpn == qp.qpn) {
-    MemoryTable::unbind(*found);
-  } else if (found->kind == KeyKind::indirect) {
-    found->indirect->invalidate();
+  if (found == nullptr || found->pd != qp.target_pd()) return false;
+  switch (found->kind) {
+    case KeyKind::registration:
+      if ((found->access & kRemote) == 0) return false;
+      found->access &= ~kRemote;  // the owner still frees it
+      return true;
+    case KeyKind::window_2:  // one of type 1 is for its owner to bind elsewhere
+      if (found->parent == 0 || found->qpn != qp.qpn) return false;
+      MemoryTable::unbind(*found);
+      return true;
+    case KeyKind::indirect: return found->indirect->invalidate();
+    default: return false;
   }
 }
 

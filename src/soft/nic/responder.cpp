@@ -460,8 +460,11 @@ void Engine::deliver(QueuePair& qp, const Arriving& what) {
   const bool write = what.kind == Kind::write;
   const bool imm = (what.flags & kHasImm) != 0;
   const bool invalidate = (what.flags & kInvalidate) != 0;
-  if (invalidate) {
-    invalidate_key(qp, wire::be32::from_raw(what.imm_raw).value());
+  if (invalidate && !invalidate_key(qp, wire::be32::from_raw(what.imm_raw).value())) {
+    // The sender is not told: its message is here and is acknowledged like any other. This side fails.
+    fail_receive(qp, m::Syndrome::remote_invalid_request);
+    fail_queue(qp);
+    return;
   }
   if (!write || imm) {
     Completion completion;

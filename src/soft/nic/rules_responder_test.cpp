@@ -493,6 +493,66 @@ TEST_F(RuleResponder, InvalidateRevokesTheKeyAndNamesItInTheCompletion) {
   live.queue->post_receive({});
   expect_fatal(write(8, 1), 0x62, "the key is gone");
 }
+
+struct NotToInvalidate {
+  const char* name;
+  std::function<std::uint32_t(Live&, std::uint32_t key)> make;  // of a key that is fine
+};
+class RuleInvalidate : public RuleResponder, public ::testing::WithParamInterface<NotToInvalidate> {};
+INSTANTIATE_TEST_SUITE_P(
+    Of, RuleInvalidate,
+    ::testing::Values(
+        NotToInvalidate{"unknown", [](Live&, std::uint32_t key) { return key ^ 0x5500; }},
+        NotToInvalidate{"another_variant", [](Live&, std::uint32_t key) { return key ^ 1; }},
+        NotToInvalidate{"other_domain",
+                        [](Live& live, std::uint32_t) {
+                          static std::array<std::byte, 8> bytes;
+                          return live.reg(bytes.data(), bytes.size(), 0xf, live.engine->alloc_pd());
+                        }},
+        NotToInvalidate{"not_for_peers",
+                        [](Live& live, std::uint32_t) {
+                          static std::array<std::byte, 8> bytes;
+                          return live.reg(bytes.data(), bytes.size(), STRAIT_NIC_LOCAL_WRITE);
+                        }},
+        NotToInvalidate{"window_of_type_1",
+                        [](Live& live, std::uint32_t) { return live.engine->alloc_window(live.pd, 1).value(); }},
+        NotToInvalidate{"window_that_is_not_bound",
+                        [](Live& live, std::uint32_t) { return live.engine->alloc_window(live.pd, 2).value(); }},
+        NotToInvalidate{"alias",
+                        [](Live& live, std::uint32_t) {
+                          static std::array<std::byte, 8> bytes;
+                          return live.engine
+                              ->add_alias({.of = live.reg(bytes.data(), bytes.size()),
+                                           .pd = live.pd,
+                                           .access = 0xf,
+                                           .inner_address = address_of(bytes.data()),
+                                           .length_bytes = 8})
+                              .value();
+                        }}),
+    [](const auto& each) { return std::string(each.param.name); });
+
+// As rdma_rxe does it: no NAK, but the receive and then the queue pair fail.
+TEST_P(RuleInvalidate, OfAKeyThatCannotBeIsAcknowledgedAndFailsTheQueuePair) {
+  const std::uint32_t bad = GetParam().make(live, key);
+  live.queue->post_receive({});
+  EXPECT_EQ(live.answer({.opcode = send_first, .psn = live.at(0), .payload = pattern(kPmtu, 1)}).syndrome, 0x1fu);
+  const Pkt ack = live.answer({.opcode = send_last_inval, .psn = live.at(1), .imm = bad, .payload = pattern(8, 2)});
+  EXPECT_EQ(ack.opcode, ack_op);
+  EXPECT_EQ(ack.syndrome, 0x1fu);
+  EXPECT_EQ(ack.psn, live.at(1));
+  EXPECT_TRUE(live.failed());
+  auto event = live.queue->poll();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->opcode, m::CqeOpcode::responder_error);
+  EXPECT_EQ(event->syndrome, m::Syndrome::remote_invalid_request);
+  EXPECT_EQ(event->counter, 0u);
+  ASSERT_TRUE(event = live.queue->poll());
+  EXPECT_EQ(event->syndrome, m::Syndrome::flushed);
+  EXPECT_FALSE(live.queue->poll());
+  EXPECT_TRUE(live.feed(write(4, 2)).empty()) << "a failed queue pair answers nobody";
+  EXPECT_TRUE(untouched());
+}
+
 TEST_F(RuleResponder, SolicitedAndImmediateArriveWithTheLastPacket) {
   EXPECT_EQ(live.answer({.opcode = send_first, .psn = live.at(0), .payload = pattern(kPmtu, 1)}).syndrome, 0x1fu);
   EXPECT_FALSE(live.queue->poll());

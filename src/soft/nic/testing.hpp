@@ -335,7 +335,21 @@ struct PairConfig : EngineConfig {
   std::uint32_t pmtu_bytes = 1024;
   std::uint32_t retries = 7;
   bool v6 = false;
+  bool only_a_has_faults = false;
 };
+
+// STRAIT_TEST_CAPTURE names a folder: every engine on packets then writes down what it sends and receives, for others
+// to judge.
+inline EngineConfig captured(EngineConfig config, const char* end) {
+  const char* const folder = std::getenv("STRAIT_TEST_CAPTURE");
+  const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+  if (folder == nullptr || test == nullptr) return config;
+  static int number = 0;
+  std::string name = fmt::format("{}.{}-{}{}.pcapng", test->test_suite_name(), test->name(), number++, end);
+  for (char& c : name) c = c == '/' ? '_' : c;
+  config.capture = fmt::format("{}/{}", folder, name);
+  return config;
+}
 
 // Two engines, one queue pair each, connected.
 struct Pair {
@@ -361,18 +375,10 @@ struct Pair {
     qb = std::make_unique<TestQueue>(*b, pd_b, blocks);
     connect_both(answer_ns, rnr_retries);
   }
-  // STRAIT_TEST_CAPTURE names a folder: every engine on packets then writes down what it sends and receives, for others
-  // to judge.
   [[nodiscard]] EngineConfig captured(const char* end) const {
     EngineConfig config = config_;
-    const char* const folder = std::getenv("STRAIT_TEST_CAPTURE");
-    const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
-    if (folder == nullptr || !config_.packets || test == nullptr) return config;
-    static int number = 0;
-    std::string name = fmt::format("{}.{}-{}{}.pcapng", test->test_suite_name(), test->name(), number++, end);
-    for (char& c : name) c = c == '/' ? '_' : c;
-    config.capture = fmt::format("{}/{}", folder, name);
-    return config;
+    if (config_.only_a_has_faults && *end != 'a') config.faults.reset();
+    return config_.packets ? nic::testing::captured(std::move(config), end) : config;
   }
   // One way of a connection over packets. The numbers wrap soon, so that every test sees that.
   [[nodiscard]] PacketPath path(bool from_a, std::uint32_t remote_qpn) const {
@@ -386,15 +392,7 @@ struct Pair {
     return path;
   }
   void connect_both(std::int64_t answer_ns, std::uint32_t rnr_retries) {
-    if (config_.packets) {
-      PacketPath there = path(true, qb->qpn);
-      PacketPath back = path(false, qa->qpn);
-      there.ack_timeout_ns = back.ack_timeout_ns = answer_ns;
-      there.rnr_retries = back.rnr_retries = rnr_retries;
-      a->connect_packets(qa->qpn, there).value();
-      b->connect_packets(qb->qpn, back).value();
-      return;
-    }
+    if (config_.packets) return connect_over_packets(*qa, *qb, answer_ns, rnr_retries);
     // Both ends live on this thread: the passive one runs while the active one waits.
     std::atomic<bool> stop{false};
     std::thread other([&] {
@@ -408,6 +406,28 @@ struct Pair {
     other.join();
     first.value();
     qb->connect(a->address(), qa->qpn, answer_ns, rnr_retries).value();
+  }
+  void connect_over_packets(TestQueue& on_a, TestQueue& on_b, std::int64_t answer_ns, std::uint32_t rnr_retries) {
+    PacketPath there = path(true, on_b.qpn);
+    PacketPath back = path(false, on_a.qpn);
+    there.ack_timeout_ns = back.ack_timeout_ns = answer_ns;
+    there.rnr_retries = back.rnr_retries = rnr_retries;
+    a->connect_packets(on_a.qpn, there).value();
+    b->connect_packets(on_b.qpn, back).value();
+  }
+  // One more queue pair on each side, connected to each other.
+  struct More {
+    std::unique_ptr<TestQueue> on_a, on_b;
+  };
+  More more(std::uint32_t blocks = 64) {
+    More made{std::make_unique<TestQueue>(*a, pd_a, blocks), std::make_unique<TestQueue>(*b, pd_b, blocks)};
+    if (config_.packets) {
+      connect_over_packets(*made.on_a, *made.on_b, 0, 7);
+    } else {  // the engines have greeted each other
+      made.on_a->connect(b->address(), made.on_b->qpn).value();
+      made.on_b->connect(a->address(), made.on_a->qpn).value();
+    }
+    return made;
   }
   std::uint32_t reg(Engine& engine, std::uint32_t pd, void* at, std::uint64_t n,
                     std::uint32_t access = STRAIT_NIC_LOCAL_WRITE | STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ |
