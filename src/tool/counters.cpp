@@ -86,7 +86,7 @@ const std::vector<CounterGroup>& nic_groups() {
         {"drops_unknown_qpn", "no such queue pair"},
         {"drops_wrong_transport", "not the queue pair's transport"},
         {"drops_wrong_state", "queue pair not ready to receive"},
-        {"drops_wrong_address", "not from the queue pair's peer"},
+        {"drops_wrong_address", "not between the queue pair's two addresses"},
         {"drops_bad_qkey", "wrong queue key"},
         {"drops_stale_psn", "sequence number of long ago"},
         {"drops_unexpected_response", "nothing asked for it"},

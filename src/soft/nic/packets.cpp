@@ -342,13 +342,16 @@ void Packets::on_packet(const roce::Arrival& arrival) {
   if (const Drop why = roce::parse(arrival.bytes, packet); why != Drop::none) return drop(why);
   if (packet.dest_qpn == kGsiQpn) return on_gsi(arrival, packet);
   QueuePair* const qp = engine_.find_qp(packet.dest_qpn);
-  if (qp == nullptr || !qp->packets) return drop(Drop::unknown_qpn);
+  if (qp == nullptr) return drop(Drop::unknown_qpn);
+  if (!qp->packets) return drop(qp->state <= QpState::init ? Drop::wrong_state : Drop::unknown_qpn);
   PacketState& s = *qp->packets;
   const r::Shape& shape = r::shape_of(packet.opcode);
   const bool notification = shape.kind == r::Kind::cnp;
   if (!notification && shape.transport != s.path.transport) return drop(Drop::wrong_transport);
   if (shape.is_request() ? !qp->receiving() : !qp->sending()) return drop(Drop::wrong_state);
-  if (s.path.transport != r::Transport::ud && arrival.flow.source != s.path.to) return drop(Drop::wrong_address);
+  if (s.path.transport != r::Transport::ud &&
+      (arrival.flow.source != s.path.to || arrival.flow.destination != port(s.path.port).address()))
+    return drop(Drop::wrong_address);
   const bool whole = arrival.id_unknown ? roce::check(arrival.flow, arrival.bytes, true)
                                         : roce::check_with_id(arrival.flow, arrival.ip_id, arrival.bytes);
   if (!whole) return drop(Drop::bad_icrc);

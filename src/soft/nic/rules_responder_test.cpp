@@ -4,6 +4,8 @@
 #include <array>
 
 #include "soft/nic/rules_testing.hpp"
+#include "soft/nic/verbs_testing.hpp"
+#include "sys/mapping.hpp"
 
 namespace strait::soft::nic::testing {
 namespace {
@@ -121,6 +123,13 @@ INSTANTIATE_TEST_SUITE_P(
                                 live.inject(good);
                                 live.flow = right;
                               }},
+                      Dropped{"to_another_address", roce::Drop::wrong_address,
+                              [](Live& live, const Pkt& good) {
+                                const roce::Flow right = live.flow;
+                                live.flow.destination = roce::IpAddress::v4(10, 0, 0, 3);
+                                live.inject(good);
+                                live.flow = right;
+                              }},
                       Dropped{"wrong_crc", roce::Drop::bad_icrc,
                               [](Live& live, const Pkt& good) {
                                 Pkt p = good;
@@ -158,8 +167,54 @@ TEST(RuleSilent, AQueuePairThatIsNotConnectedHearsNothing) {
   Live live(config);
   live.inject({.opcode = send_only, .psn = live.at(0)});
   // Without connections the port is looked at only now and then.
-  EXPECT_TRUE(live.drive_until([&] { return live.drops(roce::Drop::unknown_qpn) == 1; }));
+  EXPECT_TRUE(live.drive_until([&] { return live.drops(roce::Drop::wrong_state) == 1; }));
   EXPECT_TRUE(live.sent().empty());
+}
+
+// From RTR on it is asked, from RTS on it is answered.
+TEST(RuleSilent, AQueuePairThatDoesNotSendYetHearsNoAnswers) {
+  LiveConfig config;
+  config.connected = false;
+  Live live(config);
+  QpAttributes attributes = attributes_to(live.flow.source, config.remote_qpn, config.send_psn, config.receive_psn);
+  attributes.path_mtu = 1;
+  step(*live.engine, live.queue->qpn, attributes, QpState::rtr, rtr_mask(QpType::rc) | kQpAccess).value();
+  std::array<std::byte, 64> memory{};
+  const Pkt write{.opcode = write_only,
+                  .psn = live.at(0),
+                  .va = address_of(memory.data()),
+                  .rkey = live.reg(memory.data(), memory.size()),
+                  .length = 8,
+                  .payload = pattern(8, 1)};
+  EXPECT_EQ(live.answer(write).syndrome, 0x1fu);
+  EXPECT_EQ(live.drops(roce::Drop::wrong_state), 0u);
+  EXPECT_TRUE(live.feed(live.ack(live.ours(0))).empty());
+  EXPECT_EQ(live.drops(roce::Drop::wrong_state), 1u);
+  EXPECT_TRUE(live.feed({.opcode = read_only, .psn = live.ours(0), .payload = pattern(8, 2)}).empty());
+  EXPECT_EQ(live.drops(roce::Drop::wrong_state), 2u);
+  EXPECT_TRUE(live.feed(live.ack(live.ours(0), 0x62)).empty());
+  EXPECT_EQ(live.drops(roce::Drop::wrong_state), 3u);
+  EXPECT_EQ(live.qp().state, QpState::rtr);
+  step(*live.engine, live.queue->qpn, attributes, QpState::ready, rts_mask(QpType::rc)).value();
+  live.feed(live.ack(live.ours(0)));
+  EXPECT_EQ(live.drops(roce::Drop::wrong_state), 3u) << "now it listens, even to what it did not ask for";
+}
+
+TEST_F(RuleResponder, AQueuePairInErrorHearsNothing) {
+  live.queue->post({.opcode = m::Opcode::rdma_write, .raddr = 1, .rkey = 2, .inlined = pattern(8, 1)});
+  EXPECT_EQ(live.sent().size(), 1u);
+  ASSERT_TRUE(live.engine->fail_qp(live.queue->qpn));
+  for (int i = 0; i < 2; ++i) {
+    const auto event = live.queue->poll();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->syndrome, m::Syndrome::flushed) << "the request and the receive";
+  }
+  EXPECT_TRUE(live.feed(write(8)).empty());
+  EXPECT_TRUE(live.feed({.opcode = send_only, .psn = live.at(0), .payload = pattern(8, 1)}).empty());
+  EXPECT_TRUE(live.feed(live.ack(live.ours(0))).empty());
+  EXPECT_EQ(live.drops(roce::Drop::wrong_state), 3u);
+  EXPECT_TRUE(untouched());
+  EXPECT_FALSE(live.queue->poll());
 }
 
 // ---- [2] sequence number
