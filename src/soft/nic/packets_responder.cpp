@@ -138,7 +138,7 @@ bool Packets::right_length(const QueuePair& qp, const roce::Packet& packet, cons
   if (shape.kind != r::Kind::write) return true;
   const std::uint32_t length = shape.starts_message() ? packet.dma_length : s.length;
   const std::uint32_t landed = shape.starts_message() ? 0 : s.landed;
-  if (length > m::kMaxMessageBytes || n != std::min(length - landed, pmtu)) return false;
+  if (length > r::kMaxMessageBytes || n != std::min(length - landed, pmtu)) return false;
   return shape.ends_message() == (landed + n == length);
 }
 
@@ -250,7 +250,7 @@ void Packets::finish_message(QueuePair& qp, const roce::Packet& packet) {
 
 void Packets::on_read(QueuePair& qp, const roce::Packet& packet) {
   PacketState& s = *qp.packets;
-  if (packet.dma_length > m::kMaxMessageBytes)
+  if (packet.dma_length > r::kMaxMessageBytes)
     return refuse(qp, packet.psn, r::kSyndromeNakInvalidRequest, m::Syndrome::none);
   KeyFault why = KeyFault::none;
   if (packet.dma_length != 0 &&

@@ -417,16 +417,35 @@ TEST_F(RuleResponder, AWriteWhoseLengthIsNotItsPayloadIsInvalid) {
   expect_fatal(p, 0x61, "write only");
   EXPECT_TRUE(untouched());
 }
-TEST_F(RuleResponder, AWriteLongerThanAMessageCanBeIsInvalid) {
+// The key is looked at after the length: of the longest message its range is what is wrong.
+class RuleLongest : public RuleResponder, public ::testing::WithParamInterface<unsigned> {};
+INSTANTIATE_TEST_SUITE_P(Of, RuleLongest, ::testing::Values(write_first + 0u, read_request + 0u),
+                         [](const auto& each) { return each.param == write_first ? "write" : "read"; });
+TEST_P(RuleLongest, MessageIsOfTwoGibibytes) {
+  Pkt p{.opcode = GetParam(), .psn = live.at(0), .va = address_of(target.data()), .rkey = key, .length = 0x80000000};
+  if (p.opcode == write_first) p.payload = pattern(kPmtu, 1);
+  expect_fatal(p, 0x62, "the longest");
+  EXPECT_TRUE(untouched());
+}
+TEST_P(RuleLongest, MessageAndOneByteIsInvalid) {
+  Pkt p{.opcode = GetParam(), .psn = live.at(0), .va = address_of(target.data()), .rkey = key, .length = 0x80000001};
+  if (p.opcode == write_first) p.payload = pattern(kPmtu, 1);
+  expect_fatal(p, 0x61, "one more");
+  EXPECT_TRUE(untouched());
+}
+// Where there is memory for it: two packets of it, and its end is not forgotten.
+TEST_F(RuleResponder, TheLongestWriteBegins) {
+  const auto large = sys::map_anonymous(std::size_t{1} << 31, sys::Protect::read_write, nullptr).value();
   Pkt p = write(kPmtu);
   p.opcode = write_first;
-  p.length = 0x80000001;
-  expect_fatal(p, 0x61, "write");
-}
-TEST_F(RuleResponder, AReadLongerThanAMessageCanBeIsInvalid) {
-  expect_fatal(
-      {.opcode = read_request, .psn = live.at(0), .va = address_of(target.data()), .rkey = key, .length = 0x80000001},
-      0x61, "read");
+  p.va = address_of(large.data());
+  p.length = 0x80000000;
+  p.rkey = live.reg(large.data(), large.size());
+  EXPECT_EQ(live.answer(p).syndrome, 0x1fu);
+  EXPECT_EQ(live.answer({.opcode = write_middle, .psn = live.at(1), .payload = pattern(kPmtu, 8)}).syndrome, 0x1fu);
+  EXPECT_EQ(std::memcmp(large.data(), pattern(kPmtu, 7).data(), kPmtu), 0);
+  EXPECT_EQ(std::memcmp(large.data() + kPmtu, pattern(kPmtu, 8).data(), kPmtu), 0);
+  expect_fatal({.opcode = write_last, .psn = live.at(2), .payload = pattern(kPmtu, 1)}, 0x61, "it is far from its end");
 }
 
 // ---- [7] keys
