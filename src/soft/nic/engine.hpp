@@ -182,7 +182,7 @@ class Engine {
   [[nodiscard]] LinkPolicy link_policy() const {
     LinkPolicy policy;
     policy.cross_copies = config_.cross_copies;
-    policy.lossy = config_.faults && config_.faults->touches_messages();
+    policy.lossy = config_.faults && (config_.faults->touches_messages() || config_.faults->down_until_ns != 0);
     policy.calls = config_.calls;
     if (!doors_.empty()) {
       policy.range = qpn_range_;
@@ -191,6 +191,8 @@ class Engine {
     return policy;
   }
   [[nodiscard]] const FaultPlan* faults() const { return config_.faults ? &*config_.faults : nullptr; }
+  // The plan has the port down now: nothing leaves and nothing arrives.
+  [[nodiscard]] bool is_down() const;
   [[nodiscard]] bool fails_on_purpose(QueuePair& qp, DecodeFault& fault);
   [[nodiscard]] bool overlooks_receive(QueuePair& qp);
   int service_all();
@@ -344,7 +346,7 @@ class Engine {
   }
   void publish_lossy(Link& link, QueuePair* qp, std::uint32_t slots);
   void release_held(Link& link);
-  [[nodiscard]] bool undamaged(const Link& link, const Slot& message);
+  [[nodiscard]] bool arrives(const Link& link, const Slot& message);
   void straighten(QueuePair& qp, Link& link, const Slot& message);
   void ask_again(QueuePair& qp, Link& link);
   void on_again(QueuePair& qp, const Slot& message);

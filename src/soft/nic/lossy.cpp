@@ -44,7 +44,7 @@ void Engine::publish_lossy(Link& link, QueuePair* qp, std::uint32_t slots) {
   const std::uint64_t flow = qp != nullptr ? qp->flow() : 0;
   const std::uint64_t n = qp != nullptr ? qp->message_rolls++ : link.rolls++;
   Fault fault = plan != nullptr ? plan->on_message(flow, n) : Fault::none;
-  if (plan != nullptr && plan->down_until_ns != 0 && plan->down(sys::now_ns() - opened_ns_)) fault = Fault::drop;
+  if (is_down()) fault = Fault::drop;
   if (fault != Fault::none) ++counts_.faults_injected;
 
   std::vector<Slot> copy;
@@ -96,7 +96,14 @@ void Engine::release_held(Link& link) {
   if (released) link.ring();
 }
 
-bool Engine::undamaged(const Link& link, const Slot& message) {
+bool Engine::is_down() const {
+  const FaultPlan* const plan = faults();
+  return plan != nullptr && plan->down_until_ns != 0 && plan->down(sys::now_ns() - opened_ns_);
+}
+
+// False: it is lost, or damaged on its way.
+bool Engine::arrives(const Link& link, const Slot& message) {
+  if (is_down()) return false;
   const std::uint64_t check =
       checksum(message.slots, [&](std::uint32_t i) -> const Slot& { return i == 0 ? message : link.reader.slot(i); });
   if ((message.sequence & ~kSequenceMask) == check) return true;

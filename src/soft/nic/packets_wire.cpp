@@ -109,8 +109,7 @@ void Packets::write_arrival(const roce::Arrival& arrival) {
 }
 
 bool Packets::is_down() const {
-  const FaultPlan* const plan = engine_.faults();
-  return plan != nullptr && plan->down_until_ns != 0 && plan->down(sys::now_ns() - engine_.opened_ns_);
+  return engine_.is_down();
 }
 
 void Packets::flush() {

@@ -106,7 +106,7 @@ int Engine::receive(Link& link) {
       lose_link(link);
       return handled + 1;
     }
-    if (!link.lossy || undamaged(link, message)) on_message(link, message);
+    if (!link.lossy || arrives(link, message)) on_message(link, message);
     link.reader.consume(message.slots);
     ++handled;
     if (link.flooded) [[unlikely]] {
