@@ -330,6 +330,12 @@ TEST_P(Faults, AKeyThatCannotBeInvalidatedFailsItsOwnersQueuePair) {
 TEST_P(Faults, GarbageInTheRingIsAnErrorAndNothingElse) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     Pair pair{PairConfig(GetParam())};
+    std::vector<std::byte> here = pattern(4096, 1), there = pattern(4096, 2);
+    const std::uint32_t lkey = pair.reg_a(here.data(), here.size());
+    const std::uint32_t rkey = pair.reg_b(there.data(), there.size());
+    const Pair::More others = pair.more();
+    // A send that makes sense by chance waits for none of these.
+    for (int i = 0; i < 16; ++i) pair.qb->post_receive({});
     const auto noise = pattern(64 * 64, seed);
     std::memcpy(pair.qa->sq(), noise.data(), noise.size());
     // Half of the rounds keep the fields that name queue and index, so that the garbage gets further.
@@ -338,10 +344,25 @@ TEST_P(Faults, GarbageInTheRingIsAnErrorAndNothingElse) {
       put32(pair.qa->sq() + 4, pair.qa->qpn << 8 | (static_cast<std::uint32_t>(noise[7]) & 0x3f));
     }
     put32(pair.qa->record() + 4, 32);
+    std::optional<Event> event;
+    do {
+      ASSERT_TRUE(event = pair.wait(*pair.qa)) << "seed " << seed << ": nothing failed";
+      EXPECT_TRUE(event->opcode == m::CqeOpcode::requester || event->opcode == m::CqeOpcode::requester_error) << seed;
+    } while (event->opcode == m::CqeOpcode::requester);
+    EXPECT_NE(event->syndrome, m::Syndrome::none);
+    EXPECT_NE(event->syndrome, m::Syndrome::flushed) << "the first one has a reason of its own";
     pair.drive(20);
-    while (auto event = pair.qa->poll()) {
-      EXPECT_NE(event->opcode, m::CqeOpcode::invalid);
-    }
+    while ((event = pair.qa->poll())) EXPECT_EQ(event->syndrome, m::Syndrome::flushed) << seed;
+    EXPECT_EQ(here, pattern(4096, 1)) << seed;
+    EXPECT_EQ(there, pattern(4096, 2)) << seed;
+    // Nobody else notices.
+    others.on_a->post({.opcode = m::Opcode::rdma_write,
+                       .raddr = address_of(there.data()),
+                       .rkey = rkey,
+                       .data = {{address_of(here.data()), 100, lkey}}});
+    ASSERT_TRUE(event = pair.wait(*others.on_a)) << seed;
+    EXPECT_EQ(event->syndrome, m::Syndrome::none) << seed;
+    EXPECT_EQ(std::memcmp(there.data(), here.data(), 100), 0) << seed;
   }
 }
 
