@@ -44,7 +44,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Weather{"corrupts", "corrupt=5%,seed=5", 2048}, Weather{"delays", "delay=5%:200us,seed=6", 1024},
                       Weather{"bad_256", kBad, 256}, Weather{"bad_512", kBad, 512}, Weather{"bad_1024", kBad, 1024},
                       Weather{"bad_2048", kBad, 2048}, Weather{"bad_4096", kBad, 4096},
-                      Weather{"bad_v6", kBad, 1024, true}, Weather{"storm", "drop=20%,dup=10%,reorder=10%", 1024},
+                      Weather{"bad_v6", kBad, 1024, true}, Weather{"drops_v6", "drop=5%,rnr=5%,seed=8", 1024, true},
+                      Weather{"storm", "drop=20%,dup=10%,reorder=10%", 1024},
                       Weather{"receivers_overlooked", "rnr=20%,drop=2%,seed=9", 1024}),
     [](const auto& each) { return std::string(each.param.name); });
 INSTANTIATE_TEST_SUITE_P(OverSharedMemory, Loss, ::testing::ValuesIn(over_shared_memory()),

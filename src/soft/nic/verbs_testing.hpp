@@ -139,8 +139,8 @@ struct VerbsPair {
     auto ports = roce::MemoryPort::make_pair(roce::IpAddress::v4(10, 0, 0, 1), roce::IpAddress::v4(10, 0, 0, 2));
     port_a = ports.first.get();
     port_b = ports.second.get();
-    a = Engine::open(EngineConfig{}).value();
-    b = Engine::open(EngineConfig{}).value();
+    a = Engine::open(captured({}, "a")).value();
+    b = Engine::open(captured({}, "b")).value();
     a->attach_port(std::move(ports.first)).value();
     b->attach_port(std::move(ports.second)).value();
     a->set_event_sink(&heard_a);
