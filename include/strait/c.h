@@ -4,7 +4,7 @@
  * Conventions
  * - Every function that can fail returns a strait_code and, when `error` is not null, fills it. Outputs are written
  * only on success.
- * - Structs that a later version may lengthen begin with struct_size; set it to sizeof, or use STRAIT_INIT.
+ * - Structs that a later version may lengthen begin with struct_size; set it to sizeof.
  * - Durations are nanoseconds; a negative one means the Node's default (option `deadline`).
  * - Handles: strait_node, strait_peer, strait_region, strait_memory and strait_published may be used from any thread. A
  *   strait_lane from strait_lane_open has one owner thread; the lane of strait_peer_lane may be used from any thread.
@@ -263,9 +263,13 @@ typedef struct strait_op {
 #define STRAIT_OP_BYTES (STRAIT_OP_BY_MAP - 1)
 
 enum {
-  STRAIT_REQUIRE_ZERO_COPY = 1u << 0, /* refuse any path with a staging copy */
+  STRAIT_REQUIRE_ZERO_COPY = 1u << 0, /* refuse a bounce buffer: see above */
   STRAIT_FENCE = 1u << 1,             /* start after earlier gets and atomics of this lane are complete */
   STRAIT_WITH_IMM = 1u << 2,          /* put: consumes a receive at the peer and hands it `imm` */
+/* STRAIT_REQUIRE_ZERO_COPY: no bounce buffer of strait's between this side's memory and its NIC, which memory that no
+ * NIC reaches needs (option allow_staging). How bytes are carried from there is not asked: the software NIC's ring
+ * grant copies them once or, through its shared ring, twice, and a map or copy grant moves them by the CPU. Each of
+ * these stands for the wire, and takes the bytes from where they are. */
   STRAIT_WITH_SIGNAL = 1u << 3        /* put: adds `signal_add` to signal `signal` after the data */
 };
 
@@ -293,8 +297,10 @@ typedef struct strait_slice {
   uint64_t length_bytes;
 } strait_slice;
 
-/* Posting never blocks: a full lane answers STRAIT_AGAIN. `options` may be null. Bounds and rights are checked here
- * first and by the owner's NIC again. */
+/* Posting never waits for a peer or for room: a full lane answers STRAIT_AGAIN. But where a map or copy grant is the
+ * way (strait_target_path), the bytes move inside the posting call, by this CPU: it takes as long as the copy does, and
+ * no deadline ends it earlier. `options` may be null. Bounds and rights are checked here first, and by the owner's NIC
+ * again where one carries the bytes. */
 STRAIT_API int32_t strait_put(strait_lane* lane, const strait_slice* from, const strait_target* to, uint64_t to_offset,
                               const strait_op_options* options, strait_op* out, strait_error* error);
 STRAIT_API int32_t strait_get(strait_lane* lane, const strait_slice* into, const strait_target* from,
