@@ -83,6 +83,10 @@ STRAIT_API void strait_node_close(strait_node* node);
 STRAIT_API const char* strait_node_address(const strait_node* node);
 /* JSON: devices, NICs, options with origin, counters, warnings. */
 STRAIT_API int32_t strait_node_info(strait_node* node, char** json, strait_error* error);
+/* JSON: what a running Node counted, which is asked at its address with this Node's secret: `nics` with their counters,
+ * `counters`, `cache`, `monitor` and `grants` as strait_node_info has them. */
+STRAIT_API int32_t strait_counters_of(strait_node* node, const char* address, int64_t timeout_ns, char** json,
+                                      strait_error* error);
 
 enum {
   STRAIT_REACH_EVERY_DEVICE = 1u << 0 /* otherwise one device of each kind */

@@ -548,6 +548,14 @@ class Node {
     if (strait_node_info(raw_.get(), &json, caught.out()) != STRAIT_OK) return caught.error();
     return detail::take_text(json);
   }
+  // What a running Node counted, asked at its address; JSON. See strait_counters_of.
+  [[nodiscard]] Result<std::string> counters_of(const std::string& address, Duration deadline = kDefaultDeadline) {
+    detail::Catch caught;
+    char* json = nullptr;
+    if (strait_counters_of(raw_.get(), address.c_str(), deadline.count(), &json, caught.out()) != STRAIT_OK)
+      return caught.error();
+    return detail::take_text(json);
+  }
   // By which ways each NIC reaches each kind of memory, every one tried now; JSON. See strait_node_reach.
   [[nodiscard]] Result<std::string> reach(bool every_device = false) {
     detail::Catch caught;

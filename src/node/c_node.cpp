@@ -101,6 +101,16 @@ std::int32_t strait_node_info(strait_node* node, char** json, strait_error* erro
   });
 }
 
+std::int32_t strait_counters_of(strait_node* node, const char* address, std::int64_t timeout_ns, char** json,
+                                strait_error* error) {
+  if (node == nullptr || address == nullptr || json == nullptr) return answer_null(error, "node, address or json");
+  return guarded(error, [&]() -> Status {
+    STRAIT_CHECK(node->core->usable("node"));
+    STRAIT_TRY(const std::string told, node->core->counters_of(address, node->core->connect_deadline(timeout_ns)));
+    return hand_out(told, json);
+  });
+}
+
 std::int32_t strait_node_reach(strait_node* node, std::uint32_t flags, char** json, strait_error* error) {
   if (node == nullptr || json == nullptr) return answer_null(error, "node or json");
   return guarded(error, [&]() -> Status {

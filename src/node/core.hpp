@@ -134,6 +134,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   Result<rendezvous::Target> on_lookup(rendezvous::PeerId peer, const std::string& name) override;
   Result<rendezvous::Target> on_redeem(rendezvous::PeerId peer, const rendezvous::TicketBytes& ticket) override;
   Result<std::string> on_describe(rendezvous::PeerId peer) override;
+  Result<std::string> on_count(rendezvous::PeerId peer) override;
   void on_gone(rendezvous::PeerId peer) override;
 
   // grants.cpp: what peers of this host ask at the door, on its thread.
@@ -151,6 +152,9 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   void reap_shared_lanes();
 
   [[nodiscard]] std::string info_json();  // info.cpp
+  // The part of it that was counted, of this Node or of a running one, which is asked.
+  [[nodiscard]] std::string counters_json();
+  [[nodiscard]] Result<std::string> counters_of(const std::string& address, sys::Deadline deadline);
   // Every way from every NIC to memory of every kind (or device), tried; and what all of them need. reach_matrix.cpp
   [[nodiscard]] std::string reach_json(bool every_device);
   // As text or JSON: the ways from memory `from` of this Node to memory `to`, here or of a peer

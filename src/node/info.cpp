@@ -5,6 +5,7 @@
 
 #include "node/core.hpp"
 #include "node/lane.hpp"
+#include "rendezvous/client.hpp"
 
 namespace strait::node {
 namespace {
@@ -124,13 +125,10 @@ std::string Core::info_json() {
                 {"address", nic.address_text},
                 {"software", nic.software != 0},
                 {"imports_fds", nic.imports_fds != 0},
-                {"max_inline_bytes", nic.max_inline_bytes},
-                {"counters", counted(rail.nic->counters())}};
+                {"max_inline_bytes", nic.max_inline_bytes}};
     add_place(row, record_of(rail).place);
     info["nics"].push_back(std::move(row));
   }
-  if (cache_) info["cache"] = cache_row(cache_->stats());
-  info["monitor"] = monitor_ ? monitor_row(monitor_->stats()) : json(nullptr);
   info["options"] = json::array();
   for (const OptionRow& row : options_.table()) {
     const std::string& value = options_.text(row.name);
@@ -140,6 +138,34 @@ std::string Core::info_json() {
                                {"help", row.help},
                                {"default", row.fallback}});
   }
+  const int node = placement_.ring_node();
+  info["numa"] = {{"option", options_.text("numa")},
+                  {"nodes", placement_.nodes()},
+                  {"node", node < 0 ? json(nullptr) : json(node)},
+                  {"text", placement_.text()},
+                  {"placed", placement_.placed()},
+                  {"refused", placement_.refused()}};
+  info["warnings"] = warnings_;
+  const json told = json::parse(counters_json());
+  for (const char* const part : {"cache", "monitor", "counters", "grants"}) {
+    if (told.contains(part)) info[part] = told.at(part);
+  }
+  for (std::size_t i = 0; i < rails_.size(); ++i) info["nics"][i]["counters"] = told.at("nics").at(i).at("counters");
+  return info.dump();
+}
+
+std::string Core::counters_json() {
+  json told;
+  told["version"] = STRAIT_VERSION_TEXT;
+  told["address"] = address_;
+  told["progress"] = progress_name(settings_.progress);
+  told["nics"] = json::array();
+  for (const Rail& rail : rails_)
+    told["nics"].push_back({{"name", rail.nic->info().name},
+                            {"address", rail.nic->info().address_text},
+                            {"counters", counted(rail.nic->counters())}});
+  if (cache_) told["cache"] = cache_row(cache_->stats());
+  told["monitor"] = monitor_ ? monitor_row(monitor_->stats()) : json(nullptr);
   json counters = json::object();
   for (const auto& [name, value] : counters_.snapshot()) counters[name] = value;
   for (const auto& provider : providers_->providers())
@@ -154,11 +180,11 @@ std::string Core::info_json() {
     const std::lock_guard lock(lanes_mutex_);
     counters["lanes"] = lanes_.size();
   }
-  info["counters"] = std::move(counters);
-  info["grants"] = {{"option", options_.text("grant")}, {"off_because", no_grants_because_}};
+  told["counters"] = std::move(counters);
+  told["grants"] = {{"option", options_.text("grant")}, {"off_because", no_grants_because_}};
   if (door_) {
     const grant::DoorCounts counts = door_->counts();
-    info["grants"].update({{"guests", counts.guests},
+    told["grants"].update({{"guests", counts.guests},
                            {"maps", counts.maps},
                            {"copies", counts.copies},
                            {"refused", counts.refused},
@@ -166,15 +192,21 @@ std::string Core::info_json() {
                            {"garbage", counts.garbage},
                            {"holdouts", counts.holdouts}});
   }
-  const int node = placement_.ring_node();
-  info["numa"] = {{"option", options_.text("numa")},
-                  {"nodes", placement_.nodes()},
-                  {"node", node < 0 ? json(nullptr) : json(node)},
-                  {"text", placement_.text()},
-                  {"placed", placement_.placed()},
-                  {"refused", placement_.refused()}};
-  info["warnings"] = warnings_;
-  return info.dump();
+  return told.dump();
+}
+
+Result<std::string> Core::on_count(rendezvous::PeerId /*peer*/) {
+  wait_until_open();
+  return counters_json();
+}
+
+Result<std::string> Core::counters_of(const std::string& address, sys::Deadline deadline) {
+  STRAIT_TRY(const sys::Endpoint endpoint, sys::parse_endpoint(address));
+  if (endpoint.port == 0) return fail(Code::invalid, "\"{}\" names no port: Nodes are named host:port", address);
+  STRAIT_TRY(const auto client, rendezvous::Client::connect(endpoint, secret_, deadline));
+  STRAIT_TRY(auto counted, client->call_for<rendezvous::Counted>(rendezvous::Count{}, deadline));
+  if (!json::accept(counted.record)) return fail(Code::invalid, "{} answers with counters that are no JSON", address);
+  return std::move(counted.record);
 }
 
 std::string Core::region_json(const strait_region& region) const {

@@ -44,6 +44,8 @@ struct Fields {
   }
   static void list(auto&, auto&, const Describe*) {}
   static void list(auto& io, auto& m, const Described*) { io.name(m.record, 2, kMaxRecordBytes); }
+  static void list(auto&, auto&, const Count*) {}
+  static void list(auto& io, auto& m, const Counted*) { io.name(m.record, 2, kMaxRecordBytes); }
 
  private:
   static void identity(auto& io, auto& m) {
@@ -67,9 +69,9 @@ struct Fields {
 };
 
 // Type numbers are the place in Body plus one; appending to Body keeps them.
-constexpr const char* kNames[] = {"hello",        "challenge", "proof",   "connect_request", "connect_reply",
-                                  "ready",        "done",      "lookup",  "lookup_reply",    "redeem",
-                                  "redeem_reply", "bye",       "refusal", "describe",        "described"};
+constexpr const char* kNames[] = {"hello",   "challenge", "proof",        "connect_request", "connect_reply", "ready",
+                                  "done",    "lookup",    "lookup_reply", "redeem",          "redeem_reply",  "bye",
+                                  "refusal", "describe",  "described",    "count",           "counted"};
 static_assert(std::size(kNames) == std::variant_size_v<Body>);
 
 std::uint32_t read32(std::span<const std::byte> bytes, std::size_t at) {

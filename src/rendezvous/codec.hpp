@@ -105,6 +105,11 @@ struct Describe {};
 struct Described {
   std::string record;  // JSON (plan/record.hpp); the parser here looks at its length only
 };
+// What was counted at the other end, for people.
+struct Count {};
+struct Counted {
+  std::string record;  // JSON; the parser here looks at its length only
+};
 // Orderly end; no answer.
 struct Bye {};
 // The answer when a request failed.
@@ -116,7 +121,7 @@ struct Refusal {
 };
 
 using Body = std::variant<Hello, Challenge, Proof, ConnectRequest, ConnectReply, Ready, Done, Lookup, LookupReply,
-                          Redeem, RedeemReply, Bye, Refusal, Describe, Described>;
+                          Redeem, RedeemReply, Bye, Refusal, Describe, Described, Count, Counted>;
 
 struct Message {
   std::uint32_t id = 0;  // an answer carries the id of its request

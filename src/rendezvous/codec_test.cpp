@@ -44,7 +44,9 @@ std::vector<Body> one_of_each() {
       Bye{},
       Refusal{Code::gone, "no such name", "try another"},
       Describe{},
-      Described{R"({"memories":[]})"}};
+      Described{R"({"memories":[]})"},
+      Count{},
+      Counted{R"({"counters":{}})"}};
 }
 
 Frame frame_of(const Body& body, std::uint32_t id = 77) {
@@ -139,7 +141,7 @@ TEST(Codec, LengthsAreBoundedBeforeAnythingIsRead) {
 }
 
 TEST(Codec, UnknownTypesAreToldApartAndKeepTheirId) {
-  for (const unsigned type : {0u, 16u, 200u}) {
+  for (const unsigned type : {0u, 18u, 200u}) {
     Frame frame = frame_of(Done{}, 31);
     frame[5] = static_cast<std::byte>(type);
     std::uint32_t id = 0;

@@ -32,6 +32,7 @@ class Handler {
   [[nodiscard]] virtual Result<ConnectReply> on_connect(PeerId peer, const ConnectRequest& request) = 0;
   [[nodiscard]] virtual Status on_ready(PeerId peer, const Ready& ready) = 0;
   [[nodiscard]] virtual Result<std::string> on_describe(PeerId peer) = 0;  // a record of this machine
+  [[nodiscard]] virtual Result<std::string> on_count(PeerId peer) = 0;     // what was counted here, JSON
   [[nodiscard]] virtual Result<Target> on_lookup(PeerId peer, const std::string& name) = 0;
   [[nodiscard]] virtual Result<Target> on_redeem(PeerId peer, const TicketBytes& ticket) = 0;
   // Said bye, closed, broke the protocol, or the service stops. Once for every connection that authenticated, asked or

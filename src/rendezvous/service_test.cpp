@@ -43,9 +43,10 @@ TEST_F(ServiceTest, AnswersEveryRequest) {
   EXPECT_TRUE(client->call_for<Done>(Ready{100}, soon()));
   EXPECT_EQ(client->call_for<LookupReply>(Lookup{"kv/0"}, soon())->target.rkey, 17u);
   EXPECT_EQ(client->call_for<Described>(Describe{}, soon())->record, "{}");
+  EXPECT_EQ(client->call_for<Counted>(Count{}, soon())->record, R"({"counters":{}})");
   EXPECT_EQ(client->call_for<RedeemReply>(Redeem{{std::byte{1}}}, soon())->target.rkey, 19u);
   EXPECT_TRUE(client->alive());
-  EXPECT_EQ(service->stats().requests, 5u);
+  EXPECT_EQ(service->stats().requests, 6u);
   EXPECT_EQ(service->stats().peers, 1u);
   EXPECT_EQ(service->stats().strangers, 0u);
   EXPECT_EQ(node.seen, (std::set<PeerId>{1}));

@@ -120,6 +120,10 @@ Body Session::answer(const Body& request) try {
     auto record = handler.on_describe(peer_);
     return record ? Body(Described{std::move(*record)}) : Body(refusal_of(record.error()));
   }
+  if (std::holds_alternative<Count>(request)) {
+    auto record = handler.on_count(peer_);
+    return record ? Body(Counted{std::move(*record)}) : Body(refusal_of(record.error()));
+  }
   return refusal_of(fail(Code::invalid, "a {} message is not a request", type_name(request)));
 } catch (const std::exception& thrown) {
   // Most likely out of memory. The thread lives on, and the peer hears about it.

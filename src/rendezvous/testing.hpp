@@ -66,6 +66,10 @@ struct FakeNode : Handler {
     note(peer);
     return std::string("{}");
   }
+  Result<std::string> on_count(PeerId peer) override {
+    note(peer);
+    return std::string(R"({"counters":{}})");
+  }
   Result<Target> on_redeem(PeerId peer, const TicketBytes& ticket) override {
     note(peer);
     if (ticket[0] == std::byte{0}) return fail(Code::denied, "this ticket is forged");

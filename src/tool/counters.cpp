@@ -94,6 +94,7 @@ const std::vector<CounterGroup>& nic_groups() {
         {"drops_no_room", "too many answers wait already"}}},
       {"engine",
        {{"faults_injected", "done wrong on purpose (option faults)"},
+        {"strict_findings", "rules that a program broke (option strict)"},
         {"passes", "rounds over the queues"},
         {"wakeups", "out of sleep"},
         {"queue_pairs", "alive now"}}},

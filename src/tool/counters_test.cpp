@@ -16,7 +16,7 @@ Json sample() {
   return {{"counters", {{"regions", 3}, {"memory_soft", {{"exports", 4}}}}},
           {"nics",
            {{{"name", "strait0"}, {"counters", {{"packets_sent", 41}, {"drops_bad_icrc", 5}, {"never_heard_of", 6}}}},
-            {{"name", "strait1"}, {"counters", {{"packets_sent", 1}, {"doorbells", 9}}}}}},
+            {{"name", "strait1"}, {"counters", {{"packets_sent", 1}, {"doorbells", 9}, {"strict_findings", 8}}}}}},
           {"cache", {{"hits", 7}}}};
 }
 
@@ -42,6 +42,10 @@ TEST(Counters, EveryOneIsThereUnderItsGroup) {
                            "doorbells",
                            "9 ",
                            "\nstrait1: packets\n",
+                           "\nstrait1: engine\n",
+                           "strict_findings",
+                           "8 ",
+                           "rules that a program broke",
                            "\nregistrations kept\n",
                            "hits",
                            "7\n"}) {

@@ -22,7 +22,8 @@ const Manual kInfoManual{
     .name = "strait info - devices, memory kinds, NICs and options of this machine",
     .synopsis =
         "strait info [--every-device | --no-trials] [--json] [--set NAME=VALUE]...\n"
-        "strait info [--options] [--counters] [--json] [--set NAME=VALUE]...",
+        "strait info [--options] [--counters] [--json] [--set NAME=VALUE]...\n"
+        "strait info --counters --of HOST:PORT [--json] [--set NAME=VALUE]...",
     .description =
         "Opens a Node, says what it found, and closes it again. Devices that are software are marked.\n"
         "\n"
@@ -32,7 +33,10 @@ const Manual kInfoManual{
         "device into use for a moment (a CUDA context, the compute node of a Gaudi).\n"
         "\n"
         "An option has one of three origins: caller (--set here, or the program that opens the Node), environment "
-        "(STRAIT_NAME), or default. The first that speaks wins.",
+        "(STRAIT_NAME), or default. The first that speaks wins.\n"
+        "\n"
+        "A Node that was only opened has counted little. With --of HOST:PORT a running Node is asked for what it has "
+        "counted (it needs the same secret); of this machine nothing is shown then.",
     .examples =
         "strait info\n"
         "strait info --options\n"
@@ -40,6 +44,7 @@ const Manual kInfoManual{
         "strait info --every-device\n"
         "strait run --accelerators cuda:1,gaudi:1 --peer-memory nvidia -- strait info\n"
         "strait info --counters --set carrier=roce\n"
+        "strait info --counters --of 127.0.0.1:7471\n"
         "strait info --json | jq .nics",
     .environment = {},
 };
@@ -50,6 +55,7 @@ struct InfoArguments {
   bool counters = false;
   bool every_device = false;
   bool no_trials = false;
+  std::string of;
   std::vector<std::string> pairs;
 };
 
@@ -139,9 +145,32 @@ void print_reach(const Json& info, bool tried) {
   fmt::print("{}", requirements_page(info));
 }
 
+// Another Node's counters. The one opened here has the secret, and is not shown.
+int run_counters_of(Node& node, const InfoArguments& arguments) {
+  const auto text = node.counters_of(arguments.of);
+  if (!text) return complain(text.error());
+  const Json told = parse_json(*text);
+  if (!told.is_object()) return complain(fail(Code::system, "the Node's answer is not JSON: {}", *text));
+  if (arguments.json) {
+    fmt::print("{}\n", json_pages(told));
+    return kDone;
+  }
+  fmt::print("{}{}",
+             wrap(fmt::format("strait {}, listens on {}, progress by {}", told.value("version", "?"),
+                              told.value("address", "?"), told.value("progress", "?")),
+                  0, 2),
+             counters_page(told));
+  return kDone;
+}
+
 int run_info(const InfoArguments& arguments) {
+  if (!arguments.of.empty() && (!arguments.counters || arguments.options)) {
+    return complain(with_remedy(fail(Code::invalid, "--of asks a running Node for its counters, and for nothing else"),
+                                "strait info --counters --of HOST:PORT"));
+  }
   auto node = Node::open({.settings = parse_settings(arguments.pairs)});
   if (!node) return complain(node.error());
+  if (!arguments.of.empty()) return run_counters_of(*node, arguments);
   const auto text = node->info();
   if (!text) return complain(text.error());
   Json info = parse_json(*text);
@@ -195,6 +224,8 @@ void add_info(CommandLine& line) {
   command.flag("--counters", arguments->counters,
                "What the Node and its NICs have counted by now, in groups; with packets also those dropped, by "
                "reason. `strait demo` and `strait perf` have it too, for their own run.");
+  command.text("--of", arguments->of,
+               {"HOST:PORT", "With --counters: ask the running Node at this address, not one opened for it.", {}, {}});
   command.flag("--every-device", arguments->every_device, "Try every device, not one of each kind.");
   command.flag("--no-trials", arguments->no_trials, "Try nothing: devices are listed and left alone.");
   command.flag("--json", arguments->json, "Everything, as one JSON object.");

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // strait info: which NIC reaches which memory by which way, tried; on this machine, and on one with every vendor's
 // accelerator.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -60,6 +64,57 @@ std::string why(const json& info, const std::string& memory, const std::string& 
 }
 
 constexpr const char* kHostRow = "dmabuf=unneeded host=proved p2p=unneeded peermem=unneeded staged=unneeded";
+
+// One datagram to the port for packets of a NIC.
+void send_garbage(const std::string& address) {
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(4791);
+  ASSERT_EQ(::inet_pton(AF_INET, address.c_str(), &to.sin_addr), 1) << address;
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ASSERT_GE(fd, 0);
+  EXPECT_EQ(::sendto(fd, "what?", 5, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to), 5);
+  ::close(fd);
+}
+
+// What a stranger sent to a program that runs is seen from outside, by its reason.
+TEST(InfoCounters, OfARunningNode) {
+  Program server(strait_command({"perf", "--json", "--set", "carrier=roce"}));
+  const std::string address = json::parse(server.read_line()).at("address");
+  const std::vector<std::string> ask{"info", "--counters", "--json", "--of", address};
+  json nic;
+  for (int tries = 0; tries < 50; ++tries) {  // it is dropped when the engine of the server gets to it
+    const Outcome outcome = strait(ask);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const json told = json::parse(outcome.out, nullptr, false);
+    ASSERT_EQ(told.at("address"), address);
+    EXPECT_FALSE(told.contains("options")) << "a peer is told what was counted, and no more";
+    nic = told.at("nics").at(0);
+    if (nic.at("counters").at("drops_too_short") > 0) break;
+    EXPECT_TRUE(tries != 0 || nic.at("counters").at("drops_too_short") == 0) << nic;
+    send_garbage(nic.at("address"));
+    ::usleep(100'000);
+  }
+  EXPECT_GT(nic.at("counters").at("drops_too_short"), 0) << nic;
+  const Outcome page = strait({"info", "--counters", "--of", address});
+  EXPECT_EQ(page.status, 0) << page.err;
+  EXPECT_NE(page.out.find("listens on " + address), std::string::npos) << page.out;
+  EXPECT_NE(page.out.find("packets dropped, by reason\n"), std::string::npos) << page.out;
+}
+
+TEST(InfoCounters, OfARunningNodeOnly) {
+  const Outcome nobody = strait({"info", "--counters", "--of", "127.0.0.1:1", "--set", "nics=none"});
+  EXPECT_EQ(nobody.status, 1);
+  EXPECT_NE(nobody.err.find("127.0.0.1:1"), std::string::npos) << nobody.err;
+  const Outcome portless = strait({"info", "--counters", "--of", "127.0.0.1:0"});
+  EXPECT_EQ(portless.status, 2);
+  EXPECT_NE(unwrapped(portless.err).find("names no port"), std::string::npos) << portless.err;
+  const Outcome more = strait({"info", "--of", "127.0.0.1:7471"});
+  EXPECT_EQ(more.status, 2);
+  EXPECT_NE(unwrapped(more.err).find("--of asks a running Node for its counters, and for nothing else"),
+            std::string::npos)
+      << more.err;
+}
 
 TEST(InfoMatrix, OfThisMachine) {
   const json info = matrix(strait({"info", "--json", "--set", "accelerators=soft:2"}));
