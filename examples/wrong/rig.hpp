@@ -45,6 +45,7 @@ inline std::string config(const char* name) {
   const auto variable = [](const char* which) { return std::string(std::getenv(which) ? std::getenv(which) : ""); };
   std::string text = std::string("name=") + name;
   if (variable("STRAIT_STRICT") == "1") text += ",strict=1";
+  if (const auto seed = variable("STRAIT_STRICT_SEED"); !seed.empty()) text += ",strict_seed=" + seed;
   if (const auto file = variable("STRAIT_STRICT_REPORT"); !file.empty()) text += ",strict_report=" + file;
   return text;
 }

@@ -91,6 +91,10 @@ constexpr std::array kTable = {
         nullptr},
     OptionRow{"strict_report", "", text, "File that also gets the findings of `strict`, one JSON object a line.",
               nullptr},
+    OptionRow{"strict_seed", "0", integer,
+              "From what `strict` takes its random delays and orders; findings name it. 0: the seed of `faults`, or 1 "
+              "where there are none.",
+              nullptr, false, 0, 4294967295},
     OptionRow{"background", "0", flag,
               "Under `strait run`: a thread drives the software NIC all the time, not the program's own calls. For "
               "programs that wait by looking at memory.",

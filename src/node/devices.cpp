@@ -75,7 +75,7 @@ std::string Core::soft_nic_config(std::uint32_t index) const {
   }
   config += plain_ways_config();
   if (options_.flag("strict")) {
-    config += ",strict=1";
+    config += fmt::format(",strict=1,strict_seed={}", options_.integer("strict_seed"));
     if (const std::string& report = options_.text("strict_report"); !report.empty())
       config += ",strict_report=" + report;
   }
@@ -90,8 +90,9 @@ std::string Core::soft_nic_config(std::uint32_t index) const {
 std::string Core::cxi_config(const std::string& device) const {
   std::string faults = options_.text("faults");
   std::replace(faults.begin(), faults.end(), ',', ';');
-  return fmt::format("device={},soft_library={},strict={},strict_report={},faults={}", device, soft_library_path(),
-                     options_.flag("strict") ? 1 : 0, options_.text("strict_report"), faults);
+  return fmt::format("device={},soft_library={},strict={},strict_seed={},strict_report={},faults={}", device,
+                     soft_library_path(), options_.flag("strict") ? 1 : 0, options_.integer("strict_seed"),
+                     options_.text("strict_report"), faults);
 }
 
 std::string Core::verbs_library_path() const {

@@ -237,7 +237,7 @@ int run(const RunArguments& arguments) {
 
   std::optional<Cassinis> cassinis;
   if (arguments.cassinis != 0) {
-    const auto fits = soft::cassini::TrialSettings::parse(false, setting(*settings, environment_name("faults")));
+    const auto fits = soft::cassini::TrialSettings::parse(false, 0, setting(*settings, environment_name("faults")));
     if (!fits) return complain(fits.error());
     auto started = Cassinis::start(setting(*settings, environment_name("cassini")), *settings);
     if (!started) return complain(started.error(), "starting the Cassinis");

@@ -33,7 +33,7 @@ class WrongOnCassini : public ::testing::TestWithParam<CxiMistake> {
     return std::string(STRAIT_EXAMPLES_WRONG) + "/" + kind + "_" + GetParam().name;
   }
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> strictly() const {
-    return {{"STRAIT_STRICT", "1"}, {"STRAIT_STRICT_REPORT", report}};
+    return {{"STRAIT_STRICT", "1"}, {"STRAIT_STRICT_REPORT", report}, {"STRAIT_STRICT_SEED", "7"}};
   }
   [[nodiscard]] std::vector<json> findings() const {
     std::vector<json> all;
@@ -67,6 +67,7 @@ TEST_P(WrongOnCassini, IsCaught) {
             std::string::npos)
       << outcome.err;
   EXPECT_NE(outcome.err.find("rule " + rule + "; remedy: "), std::string::npos) << outcome.err;
+  EXPECT_EQ(found.at("seed"), 7);
 }
 
 TEST_P(WrongOnCassini, PutRightItPasses) {

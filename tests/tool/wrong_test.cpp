@@ -39,7 +39,8 @@ class Wrong : public ::testing::TestWithParam<std::tuple<Mistake, const char*>> 
   }
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> environment(bool strict) const {
     std::vector<std::pair<std::string, std::string>> all{{"STRAIT_CARRIER", std::get<1>(GetParam())}};
-    if (strict) all.insert(all.end(), {{"STRAIT_STRICT", "1"}, {"STRAIT_STRICT_REPORT", report}});
+    if (strict)
+      all.insert(all.end(), {{"STRAIT_STRICT", "1"}, {"STRAIT_STRICT_REPORT", report}, {"STRAIT_STRICT_SEED", "7"}});
     return all;
   }
   [[nodiscard]] std::vector<json> findings() const {
@@ -87,6 +88,9 @@ TEST_P(Wrong, IsCaught) {
             std::string::npos)
       << outcome.err;
   EXPECT_NE(outcome.err.find("rule " + rule + "; remedy: "), std::string::npos) << outcome.err;
+  // What it takes to see it again.
+  EXPECT_EQ(found.at("seed"), 7);
+  EXPECT_NE(outcome.err.find("  seed 7 (option strict_seed)\n"), std::string::npos) << outcome.err;
 }
 
 TEST_P(Wrong, PutRightItPasses) {

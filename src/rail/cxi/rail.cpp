@@ -37,7 +37,7 @@ Result<PortRequest> parse_config(std::string_view text) {
         return fail(Code::invalid, "\"{}\" does not name a VNI behind the slash (1 to 65535)", value);
     } else if (name == "soft_library") {
       request.device.soft_library = value;
-    } else if (name == "strict" || name == "strict_report" || name == "faults") {
+    } else if (name == "strict" || name == "strict_seed" || name == "strict_report" || name == "faults") {
       request.device.trial += fmt::format(",{}", pair);
     } else if (name != "service" || !read_number(value, UINT32_MAX, request.service)) {
       return fail(Code::invalid, "the CXI rail does not know \"{}\" (device=NAME or NAME/VNI, service=NUMBER)", pair);

@@ -17,8 +17,7 @@ Client::Client(Card& card, std::uint32_t id, Who who, UserMemory& memory, sys::F
       next_offset_(sys::page_bytes()) {}
 
 void Client::use(const ClientOptions& options) {
-  if (options.strict)
-    strict_ = std::make_unique<Strict>(options.faults ? options.faults->seed : 1, card_.numbers.get("strict_findings"));
+  if (options.strict) strict_ = std::make_unique<Strict>(options.strict_seed, card_.numbers.get("strict_findings"));
   if (options.faults) faults_ = std::make_unique<Faults>(*options.faults, card_.numbers.get("faults_injected"));
 }
 

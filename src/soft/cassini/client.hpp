@@ -55,7 +55,8 @@ class ClientHost {
 // How a client wants its device, for a program that is to be tested.
 struct ClientOptions {
   bool strict = false;              // what the program may not do is noted
-  std::optional<FaultPlan> faults;  // what goes wrong; its seed is also strict's
+  std::optional<FaultPlan> faults;  // what goes wrong
+  std::uint64_t strict_seed = 1;
 };
 
 class Client {

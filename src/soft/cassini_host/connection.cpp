@@ -83,6 +83,7 @@ Result<std::unique_ptr<Connection>> Connection::open(const ServerPlace& place, s
       protocol::Kind::hello, {protocol::kVersion, device, reinterpret_cast<std::uint64_t>(&probe_word), probe_word});
   sign(hello, caller);
   hello.strict = trial.strict ? 1 : 0;
+  hello.strict_seed = trial.seed;
   const int other = pair.other.get();
   STRAIT_TRY(Told told, made->ask(hello, std::as_bytes(std::span(trial.faults)), {&other, 1}));
   if (told.answer.result < 0)

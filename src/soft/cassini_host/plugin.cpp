@@ -21,8 +21,8 @@ Cxi& cxi_of(strait_cxi* cxi) {
   return *reinterpret_cast<Cxi*>(cxi);
 }
 
-// "device=0,host=shared,name=NAME,strict=1,strict_report=FILE,faults=drop=2%;seed=7". What is not said of the last
-// three is taken from the environment; a plan of faults has semicolons here, since commas separate.
+// "device=0,host=shared,name=NAME,strict=1,strict_seed=0,strict_report=FILE,faults=drop=2%;seed=7". What is not said of
+// the last four is taken from the environment; a plan of faults has semicolons here, since commas separate.
 Result<OpenSettings> parse_cxi_config(std::string_view text) {
   OpenSettings out;
   STRAIT_TRY(out.memory, DeviceMemorySettings::from_environment());
@@ -42,6 +42,8 @@ Result<OpenSettings> parse_cxi_config(std::string_view text) {
       out.server.name = value;
     } else if (name == "strict" && (value == "0" || value == "1")) {
       out.trial.strict = value == "1";
+    } else if (name == "strict_seed" &&
+               std::from_chars(value.data(), value.data() + value.size(), out.trial.seed).ec == std::errc()) {
     } else if (name == "strict_report") {
       out.trial.report = value;
     } else if (name == "faults") {
@@ -50,7 +52,7 @@ Result<OpenSettings> parse_cxi_config(std::string_view text) {
     } else {
       return fail(Code::invalid,
                   "cxi: \"{}\" is none of device=N, host=shared, host=local, name=NAME, strict=0, strict=1, "
-                  "strict_report=FILE and faults=PLAN",
+                  "strict_seed=N, strict_report=FILE and faults=PLAN",
                   pair);
     }
   }

@@ -43,8 +43,8 @@ struct Ask {
   std::uint32_t uid, gid;
   std::uint64_t network;
   std::uint8_t admin, net_raw, carried;
-  std::uint8_t strict;  // of hello
-  std::uint8_t reserved[4];
+  std::uint8_t strict;        // of hello
+  std::uint32_t strict_seed;  // of hello; 0: that of the faults
 };
 static_assert(sizeof(Ask) == 64 && std::is_trivial_v<Ask>);
 

@@ -64,7 +64,8 @@ void Session::hello(const protocol::Ask& ask, std::span<const std::byte> rest, s
     reply.result = -EINVAL;
     return;
   }
-  const auto options = TrialSettings::parse(ask.strict != 0, {reinterpret_cast<const char*>(rest.data()), rest.size()});
+  const auto options =
+      TrialSettings::parse(ask.strict != 0, ask.strict_seed, {reinterpret_cast<const char*>(rest.data()), rest.size()});
   if (!options) {
     reply.result = -EINVAL;
     return;

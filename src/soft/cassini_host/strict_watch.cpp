@@ -79,14 +79,15 @@ void StrictWatch::tell(const Finding& finding) const {
   const RuleText& rule = rule_text(finding.rule);
   const std::string block = finding.block ? fmt::format(", block {}", *finding.block) : "";
   sys::Report report;
-  report.text = fmt::format("strict: process {}, {}, {} {}{}: {}\n  {}\n  rule {}; remedy: {}\n", sys::process_id(),
-                            settings_.nic, thing_name(finding.thing), finding.number, block, rule.text, finding.what,
-                            rule.name, rule.remedy);
+  report.text =
+      fmt::format("strict: process {}, {}, {} {}{}: {}\n  {}\n  rule {}; remedy: {}\n  seed {} (option strict_seed)\n",
+                  sys::process_id(), settings_.nic, thing_name(finding.thing), finding.number, block, rule.text,
+                  finding.what, rule.name, rule.remedy, seed_);
   report.json = fmt::format(
-      R"({{"process":{},"nic":{},"object":"{}","number":{},"block":{},"rule":"{}","text":{},"what":{},"remedy":{}}})",
+      R"({{"process":{},"nic":{},"object":"{}","number":{},"block":{},"rule":"{}","text":{},"what":{},"remedy":{},"seed":{}}})",
       sys::process_id(), sys::json_string(settings_.nic), thing_name(finding.thing), finding.number,
       finding.block ? std::to_string(*finding.block) : "null", rule.name, sys::json_string(rule.text),
-      sys::json_string(finding.what), sys::json_string(rule.remedy));
+      sys::json_string(finding.what), sys::json_string(rule.remedy), seed_);
   report.file = settings_.report;
   report.exit_code = settings_.exit_code;
   report.quiet = settings_.quiet;

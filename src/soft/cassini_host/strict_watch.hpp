@@ -35,12 +35,13 @@ class StrictWatch {
 
  private:
   StrictWatch(Channel& channel, TrialSettings settings, Told told)
-      : channel_(channel), settings_(std::move(settings)), told_(std::move(told)) {}
+      : channel_(channel), settings_(std::move(settings)), seed_(settings_.seed_used()), told_(std::move(told)) {}
   void tell(const Finding& finding) const;
 
   const sys::ForkMark mark_;
   Channel& channel_;
   const TrialSettings settings_;
+  const std::uint64_t seed_;
   const Told told_;
   std::mutex mutex_;
   std::atomic<std::uint64_t> findings_{0};

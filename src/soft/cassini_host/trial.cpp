@@ -33,20 +33,27 @@ Result<TrialSettings> TrialSettings::from_environment() {
   STRAIT_TRY(const Options options, Options::read());
   TrialSettings out;
   out.strict = options.flag("strict");
+  out.seed = static_cast<std::uint32_t>(options.integer("strict_seed"));
   out.report = options.text("strict_report");
   out.faults = options.text("faults");
   STRAIT_CHECK(out.options());
   return out;
 }
 
-Result<ClientOptions> TrialSettings::parse(bool strict, std::string_view faults) {
+Result<ClientOptions> TrialSettings::parse(bool strict, std::uint32_t seed, std::string_view faults) {
   ClientOptions out;
   out.strict = strict;
   if (!faults.empty()) {
     STRAIT_TRY(out.faults, FaultPlan::parse(faults));
     STRAIT_CHECK(check_cassini_faults(*out.faults));
   }
+  out.strict_seed = seed != 0 ? seed : out.faults ? out.faults->seed : 1;
   return out;
+}
+
+std::uint64_t TrialSettings::seed_used() const {
+  const auto asked = options();
+  return asked ? asked->strict_seed : 1;
 }
 
 std::string findings_text(const std::vector<Finding>& findings) {

@@ -13,17 +13,19 @@ namespace strait::soft::cassini {
 
 struct TrialSettings {
   bool strict = false;
-  std::string faults;    // the plan as a text; empty: none
-  std::string report;    // file that gets a JSON object for each finding; empty: none
-  int exit_code = 66;    // of this process, when anything was found; 0: left alone
-  bool quiet = false;    // nothing on stderr (tests)
-  std::string nic = {};  // as findings name the card
+  std::uint32_t seed = 0;  // of strict; 0: that of the faults, or 1
+  std::string faults;      // the plan as a text; empty: none
+  std::string report;      // file that gets a JSON object for each finding; empty: none
+  int exit_code = 66;      // of this process, when anything was found; 0: left alone
+  bool quiet = false;      // nothing on stderr (tests)
+  std::string nic = {};    // as findings name the card
 
   // From the environment, as every option. Code::unsupported: faults that a Cassini does not know.
   [[nodiscard]] static Result<TrialSettings> from_environment();
   // What the card has to know.
-  [[nodiscard]] Result<ClientOptions> options() const { return parse(strict, faults); }
-  [[nodiscard]] static Result<ClientOptions> parse(bool strict, std::string_view faults);
+  [[nodiscard]] Result<ClientOptions> options() const { return parse(strict, seed, faults); }
+  [[nodiscard]] std::uint64_t seed_used() const;  // by strict
+  [[nodiscard]] static Result<ClientOptions> parse(bool strict, std::uint32_t seed, std::string_view faults);
 };
 
 // Findings on their way from the process that has the cards. What is no finding is left out.

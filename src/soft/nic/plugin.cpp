@@ -50,6 +50,7 @@ Result<SoftConfig> parse_config(std::string_view text) {
   EngineConfig& config = out.engine;
   std::string_view peer_memory;
   std::string_view kernel_faults;
+  std::uint64_t strict_seed = 0;
   while (!text.empty()) {
     const std::size_t comma = text.find(',');
     const std::string_view pair = text.substr(0, comma);
@@ -74,6 +75,8 @@ Result<SoftConfig> parse_config(std::string_view text) {
     } else if (name == "strict_report") {
       if (!config.strict) config.strict.emplace();
       config.strict->report = value;
+    } else if (name == "strict_seed" &&
+               std::from_chars(value.data(), value.data() + value.size(), strict_seed).ec == std::errc()) {
     } else if (name == "peer_memory") {
       peer_memory = value;
     } else if (name == "kernel_faults") {
@@ -89,6 +92,7 @@ Result<SoftConfig> parse_config(std::string_view text) {
                   pair);
     }
   }
+  if (config.strict) config.strict->seed = strict_seed_of(strict_seed, config.faults);
   STRAIT_TRY(out.kernel, kernel::KernelSettings::parse(peer_memory, kernel_faults));
   return out;
 }

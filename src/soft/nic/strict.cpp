@@ -66,6 +66,10 @@ const char* rule_remedy(Rule rule) {
   return kTexts[static_cast<std::size_t>(rule)].remedy;
 }
 
+std::uint64_t strict_seed_of(std::uint64_t option, const std::optional<FaultPlan>& faults) {
+  return option != 0 ? option : faults ? faults->seed : 1;
+}
+
 Strict::Strict(std::string nic, StrictConfig config)
     : nic_(std::move(nic)), config_(std::move(config)), state_(config_.seed * 2654435761u + 1) {
   sys::catch_guarded_reads();
@@ -96,12 +100,13 @@ void Strict::found(Rule rule, std::uint32_t qpn, std::uint64_t wqe, const std::s
     return value == kNone ? std::string("null") : std::to_string(value & mask);
   };
   sys::Report report;
-  report.text = fmt::format("strict: process {}, {}, {}: {}\n  {}\n  rule {}; remedy: {}\n", sys::process_id(), nic_,
-                            place, rule_text(rule), what, rule_name(rule), rule_remedy(rule));
+  report.text = fmt::format(
+      "strict: process {}, {}, {}: {}\n  {}\n  rule {}; remedy: {}\n  seed {} (option strict_seed)\n",
+      sys::process_id(), nic_, place, rule_text(rule), what, rule_name(rule), rule_remedy(rule), config_.seed);
   report.json = fmt::format(
-      R"({{"process":{},"nic":{},"queue_pair":{},"wqe":{},"message":{},"rule":"{}","text":{},"what":{},"remedy":{}}})",
+      R"({{"process":{},"nic":{},"queue_pair":{},"wqe":{},"message":{},"rule":"{}","text":{},"what":{},"remedy":{},"seed":{}}})",
       sys::process_id(), sys::json_string(nic_), qpn, number(wqe, 0xffff), number(message, kNone), rule_name(rule),
-      sys::json_string(rule_text(rule)), sys::json_string(what), sys::json_string(rule_remedy(rule)));
+      sys::json_string(rule_text(rule)), sys::json_string(what), sys::json_string(rule_remedy(rule)), config_.seed);
   report.file = config_.report;
   report.exit_code = config_.exit_code;
   report.quiet = config_.quiet;

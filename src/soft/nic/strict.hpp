@@ -14,12 +14,14 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/fault_plan.hpp"
 #include "soft/nic/decode.hpp"
 #include "soft/nic/memory.hpp"
 
@@ -52,6 +54,9 @@ struct StrictConfig {
   // where packets get lost the next one is here much sooner.
   std::int64_t silence_ns = 100'000'000;
 };
+
+// Option strict_seed: 0 is the seed of the plan of faults, or 1 where there is none.
+[[nodiscard]] std::uint64_t strict_seed_of(std::uint64_t option, const std::optional<FaultPlan>& faults);
 
 class Strict {
  public:

@@ -381,6 +381,28 @@ TEST_P(StrictNic, CountersSayHowMany) {
   EXPECT_NE(pair->a->counters_text().find("strict_findings=1"), std::string::npos);
 }
 
+// What is random depends on the seed alone, and a finding says which it was.
+TEST(StrictSeed, ReplaysAndIsTold) {
+  ReportFile report;
+  const auto delays = [&](std::uint64_t seed) {
+    Strict strict("nic", {.report = report.path, .exit_code = 0, .seed = seed, .quiet = true});
+    strict.found(Rule::source_changed, 7, 0, "something");
+    std::vector<std::uint32_t> passes(64);
+    for (std::uint32_t& each : passes) each = strict.lateness();
+    return passes;
+  };
+  const auto seven = delays(7);
+  EXPECT_EQ(delays(7), seven);
+  EXPECT_NE(delays(8), seven);
+  const auto lines = report.lines();
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_TRUE(lines[0].ends_with(R"("seed":7})")) << lines[0];
+  EXPECT_TRUE(lines[2].ends_with(R"("seed":8})")) << lines[2];
+  EXPECT_EQ(strict_seed_of(0, std::nullopt), 1u);
+  EXPECT_EQ(strict_seed_of(0, FaultPlan::parse("drop=1%,seed=9").value()), 9u);
+  EXPECT_EQ(strict_seed_of(5, FaultPlan::parse("drop=1%,seed=9").value()), 5u);
+}
+
 TEST(StrictReport, NamesAreEscaped) {
   ReportFile report;
   {

@@ -31,7 +31,8 @@ Result<nic::EngineConfig> engine_options(unsigned index) {
   if (options.flag("strict")) {
     out.strict.emplace();
     out.strict->report = options.text("strict_report");
-    if (out.faults) out.strict->seed = out.faults->seed;  // `strait run --seed` is both of theirs
+    // `strait run --seed` is both of theirs
+    out.strict->seed = nic::strict_seed_of(static_cast<std::uint64_t>(options.integer("strict_seed")), out.faults);
   }
   return out;
 }
