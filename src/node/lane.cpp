@@ -3,6 +3,8 @@
 #include "node/lane.hpp"
 
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "node/core.hpp"
 #include "node/near.hpp"
@@ -27,9 +29,6 @@ namespace {
 
 const char* remedy_of(Syndrome syndrome) {
   switch (syndrome) {
-    case Syndrome::remote_access:
-      return "look the region up again: it may have been revoked, or shared with fewer rights; this lane is in error, "
-             "open another";
     case Syndrome::transport_retry_exceeded:
       return "check that the peer's process runs and drives its node; then connect again";
     case Syndrome::rnr_retry_exceeded:
@@ -67,6 +66,55 @@ namespace {
 constexpr std::uint8_t kVendorDeviceGone = 0xa3;
 constexpr std::uint8_t kVendorPortDown = 0xa4;
 constexpr std::uint8_t kVendorQueueFatal = 0xa5;
+
+// Why a key did not open the owner's memory, as the software NICs of both ends say it to each other.
+enum class Refusal : std::uint8_t { unknown_key = 0x81, wrong_domain, out_of_bounds, not_allowed };
+
+// The byte is every vendor's own: that of another NIC, and of packets, which do not carry it, says nothing here.
+std::optional<Refusal> refusal_of(strait_lane& lane) {
+  const post::FirstError& first = lane.core.first_error();
+  if (lane.core.queue().nic().ops()->kind != std::string_view("soft") ||
+      static_cast<Syndrome>(first.syndrome) != Syndrome::remote_access)
+    return std::nullopt;
+  const auto refusal = static_cast<Refusal>(first.vendor);
+  return refusal >= Refusal::unknown_key && refusal <= Refusal::not_allowed ? std::optional(refusal) : std::nullopt;
+}
+
+const char* right_for(post::Kind kind) {
+  switch (kind) {
+    case post::Kind::get: return "remote read";
+    case post::Kind::fetch_add:
+    case post::Kind::compare_swap: return "remote atomic";
+    default: return "remote write";
+  }
+}
+
+Error access_refused(strait_lane& lane, const char* name, const post::Outcome& outcome) {
+  const auto with = [&](std::string cause, const char* remedy) {
+    return with_remedy(fail(Code::denied, "the {} to {} was refused by the owner's NIC: {} (syndrome {:#04x})", name,
+                            lane.peer_name, cause, outcome.syndrome),
+                       fmt::format("{}; this lane is in error, open another", remedy));
+  };
+  const auto refusal = refusal_of(lane);
+  if (!refusal) {
+    return with("wrong or revoked key, out of bounds, or right not granted",
+                "look the region up again: it may have been revoked, or shared with fewer rights");
+  }
+  switch (*refusal) {
+    case Refusal::unknown_key:
+      return with("it has no such key, or none any more",
+                  "look the region up again: its owner has revoked or dropped it, or the target is of another Node");
+    case Refusal::wrong_domain:
+      return with("the key is not one for this connection",
+                  "use a target with the peer that it was looked up at or redeemed by");
+    case Refusal::out_of_bounds:
+      return with("the bytes are not all inside what the key is for",
+                  "stay within the target's length; one put together by hand is best looked up again");
+    case Refusal::not_allowed: break;
+  }
+  return with(fmt::format("the key does not grant {}", right_for(outcome.kind)),
+              "let the owner share the region, or make the ticket, with that right");
+}
 
 bool nic_gone(strait_lane& lane) {
   const post::FirstError& first = lane.core.first_error();
@@ -181,14 +229,10 @@ Error why_failed(strait_lane& lane, const post::Outcome& outcome) {
   }
   Error error = fail(code_of(syndrome), "the {} to {} failed: {} (syndrome {:#04x})", name, lane.peer_name,
                      wire::mlx5::sentence(syndrome), outcome.syndrome);
-  if (syndrome == Syndrome::remote_access) {
-    error = fail(Code::denied,
-                 "the {} to {} was refused by the owner's NIC: wrong or revoked key, out of bounds, or right not "
-                 "granted (syndrome {:#04x})",
-                 name, lane.peer_name, outcome.syndrome);
-  }
+  error = with_remedy(std::move(error), remedy_of(syndrome));
+  if (syndrome == Syndrome::remote_access) error = access_refused(lane, name, outcome);
   error.syndrome = outcome.syndrome;
-  return with_remedy(std::move(error), remedy_of(syndrome));
+  return error;
 }
 
 }  // namespace strait::node

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -184,6 +185,71 @@ struct Pair {
   Node asker;
   Peer far;
   Peer near;
+};
+
+// First member of a fixture: when everything else of it has gone, no more is open than before it was there.
+class NoFilesLeft {
+ public:
+  NoFilesLeft() = default;
+  NoFilesLeft(const NoFilesLeft&) = delete;
+  NoFilesLeft& operator=(const NoFilesLeft&) = delete;
+  ~NoFilesLeft() {
+    const auto until = std::chrono::steady_clock::now() + 5s;  // threads of the library close what they handed on
+    while (open_fds() > fds_ && std::chrono::steady_clock::now() < until) ::usleep(2000);
+    if (open_fds() <= fds_) return;
+    std::string left;
+    for (const std::string& each : open_files())
+      if (!files_.contains(each)) left += "\n  " + each;
+    ADD_FAILURE() << "descriptors are left:" << left;
+  }
+
+ private:
+  const std::set<std::string> files_ = open_files();
+  const int fds_ = open_fds();
+};
+
+// Between a fixture's Nodes and what it shares of their memory: when that has gone, they hold no more than before it
+// came.
+class NothingHeld {
+ public:
+  explicit NothingHeld(Pair& pair) : pair_(pair), before_(held()) {}
+  NothingHeld(const NothingHeld&) = delete;
+  NothingHeld& operator=(const NothingHeld&) = delete;
+  ~NothingHeld() {
+    const auto until = std::chrono::steady_clock::now() + 5s;  // what is under way has to end first
+    std::string more = compared();
+    for (; !more.empty() && std::chrono::steady_clock::now() < until; more = compared()) {
+      (void)pair_.owner.poll();
+      (void)pair_.asker.poll();
+      ::usleep(2000);
+    }
+    if (!more.empty()) ADD_FAILURE() << "something is left behind:" << more;
+  }
+
+ private:
+  using Counts = std::map<std::string, std::int64_t>;
+  [[nodiscard]] Counts held() const {
+    Counts out;
+    for (Node* const node : {&pair_.owner, &pair_.asker}) {
+      const std::string whose = node == &pair_.owner ? "owner's " : "asker's ";
+      const nlohmann::json all = info(*node);
+      for (const char* const name : {"regions", "regions_draining", "names", "lanes"})
+        out[whose + name] = all.at("counters").at(name);
+      const nlohmann::json nic = all.at("nics").at(0).at("counters");
+      out[whose + "registrations"] = nic.at("registrations");
+      out[whose + "links"] = nic.value("links", std::int64_t{0});  // a Cassini has none
+    }
+    return out;
+  }
+  [[nodiscard]] std::string compared() const {
+    std::string more;
+    for (const auto& [name, count] : held())
+      if (count > before_.at(name))
+        more += "\n  " + name + ": " + std::to_string(count) + ", before " + std::to_string(before_.at(name));
+    return more;
+  }
+  Pair& pair_;
+  const Counts before_;
 };
 
 }  // namespace strait::flow

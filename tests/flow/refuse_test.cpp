@@ -11,10 +11,14 @@ bool says(const Error& error, const std::string& part) {
   return error.text.find(part) != std::string::npos;
 }
 
+constexpr const char* kNoKey = "it has no such key, or none any more";
+
 class Refuse : public testing::Test {
  protected:
   explicit Refuse(const NodeOptions& options = settings()) : pair(options, options) {}
+  NoFilesLeft no_files_left;
   Pair pair;
+  NothingHeld nothing_held{pair};
   Block target{pair.owner, "soft:0", 65536, access::all};
   Block local{pair.asker, "host", 65536, access::local};
   Published published = pair.owner.publish("block", target.region).value();
@@ -27,7 +31,9 @@ class Refuse : public testing::Test {
     forge(at.target);
     return at;
   }
-  void expect_refused_by_nic(const Place& at, std::uint64_t length) {
+  // `cause` and `remedy`: as the software NIC says it over the ring grant. Packets and other NICs only say that.
+  void expect_refused_by_nic(const Place& at, std::uint64_t length, const std::string& cause,
+                             const std::string& remedy) {
     Lane lane = pair.far.lane().value();
     const auto before = target.read(0, 4096);
     const auto start = std::chrono::steady_clock::now();
@@ -36,7 +42,14 @@ class Refuse : public testing::Test {
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code, Code::denied) << done.error().explain();
     EXPECT_EQ(done.error().syndrome, 0x13u);
-    EXPECT_TRUE(says(done.error(), "refused by the owner's NIC")) << done.error().text;
+    const bool told = lane.path().find("ring grant") != std::string::npos;
+    EXPECT_TRUE(says(done.error(), "refused by the owner's NIC: " +
+                                       (told ? cause : "wrong or revoked key, out of bounds, or right not granted") +
+                                       " (syndrome 0x13)"))
+        << done.error().text << ", by " << lane.path();
+    EXPECT_NE(done.error().remedy.find(told ? remedy : "look the region up again: it may have been revoked"),
+              std::string::npos)
+        << done.error().remedy;
     EXPECT_EQ(target.read(0, 4096), before);
     // The lane says why it can be used no longer, and another one works.
     auto again = lane.put(local.region.slice(0, 8), place.at(0)).wait(5s);
@@ -81,12 +94,22 @@ TEST_F(Refuse, HugeLengths) {
     auto put = pair.far.put(local.region.slice(0, length), place.at(0)).wait(1s);
     ASSERT_FALSE(put);
     EXPECT_EQ(put.error().code, Code::invalid);
-    EXPECT_FALSE(pair.owner.share(target.memory().data(), length, access::all));
+    EXPECT_EQ(put.error().text, std::to_string(length) + " bytes at offset 0 are outside the target of 65536 bytes");
+    auto huge = pair.owner.share(target.memory().data(), length, access::all);
+    ASSERT_FALSE(huge);
+    EXPECT_EQ(huge.error().code, Code::invalid) << length;
+    EXPECT_TRUE(says(huge.error(), length == UINT64_MAX ? "wrap around the end of the address space"
+                                                        : "bytes past the allocation of 64 KiB at "))
+        << huge.error().text;
   }
   auto nothing = pair.owner.share(target.memory().data(), 0, access::all);
   ASSERT_FALSE(nothing);
-  EXPECT_EQ(nothing.error().code, Code::invalid) << nothing.error().text;
-  EXPECT_FALSE(pair.owner.share(nullptr, 8, access::all));
+  EXPECT_EQ(nothing.error().code, Code::invalid);
+  EXPECT_TRUE(says(nothing.error(), "a range of 0 bytes at ")) << nothing.error().text;
+  auto nowhere = pair.owner.share(nullptr, 8, access::all);
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().code, Code::invalid);
+  EXPECT_EQ(nowhere.error().text, "the null address is nobody's memory");
 }
 
 TEST_F(Refuse, UnalignedAtomics) {
@@ -102,17 +125,19 @@ TEST_F(Refuse, UnalignedAtomics) {
 }
 
 TEST_F(Refuse, AKeyThatNeverWas) {
-  expect_refused_by_nic(forged([](strait_target& t) { t.rkey ^= 0x5500; }), 64);
+  expect_refused_by_nic(forged([](strait_target& t) { t.rkey ^= 0x5500; }), 64, kNoKey,
+                        "look the region up again: its owner");
 }
 
 TEST_F(Refuse, AKeyOfAnEarlierLife) {
-  expect_refused_by_nic(forged([](strait_target& t) { t.rkey ^= 1; }), 4096);
+  expect_refused_by_nic(forged([](strait_target& t) { t.rkey ^= 1; }), 4096, kNoKey,
+                        "look the region up again: its owner");
 }
 
 TEST_F(Refuse, BoundsTheLibraryWasLiedToAbout) {
   Place at = forged([](strait_target& t) { t.length_bytes = 1 << 20; });
   at.offset = 65536 - 32;
-  expect_refused_by_nic(at, 64);
+  expect_refused_by_nic(at, 64, "the bytes are not all inside what the key is for", "stay within the target's length");
 }
 
 TEST_F(Refuse, ARightThatWasNotGranted) {
@@ -128,7 +153,7 @@ TEST_F(Refuse, ARightThatWasNotGranted) {
   EXPECT_TRUE(says(add.error(), "not shared for remote atomic")) << add.error().text;
   Place forged_place = there.at(0);
   forged_place.target.access = STRAIT_REMOTE_WRITE;
-  expect_refused_by_nic(forged_place, 8);
+  expect_refused_by_nic(forged_place, 8, "the key does not grant remote write", "let the owner share the region");
 }
 
 TEST_F(Refuse, ARevokedRegion) {
