@@ -266,14 +266,14 @@ typedef struct strait_op {
 #define STRAIT_OP_BY_MAP (UINT64_C(1) << 61)
 #define STRAIT_OP_BYTES (STRAIT_OP_BY_MAP - 1)
 
-enum {
-  STRAIT_REQUIRE_ZERO_COPY = 1u << 0, /* refuse a bounce buffer: see above */
-  STRAIT_FENCE = 1u << 1,             /* start after earlier gets and atomics of this lane are complete */
-  STRAIT_WITH_IMM = 1u << 2,          /* put: consumes a receive at the peer and hands it `imm` */
 /* STRAIT_REQUIRE_ZERO_COPY: no bounce buffer of strait's between this side's memory and its NIC, which memory that no
  * NIC reaches needs (option allow_staging). How bytes are carried from there is not asked: the software NIC's ring
  * grant copies them once or, through its shared ring, twice, and a map or copy grant moves them by the CPU. Each of
  * these stands for the wire, and takes the bytes from where they are. */
+enum {
+  STRAIT_REQUIRE_ZERO_COPY = 1u << 0, /* refuse a bounce buffer: see above */
+  STRAIT_FENCE = 1u << 1,             /* start after earlier gets and atomics of this lane are complete */
+  STRAIT_WITH_IMM = 1u << 2,          /* put: consumes a receive at the peer and hands it `imm` */
   STRAIT_WITH_SIGNAL = 1u << 3        /* put: adds `signal_add` to signal `signal` after the data */
 };
 
@@ -286,8 +286,8 @@ typedef struct strait_op_options {
 } strait_op_options;
 
 typedef struct strait_done {
-  uint32_t struct_size;
-  uint32_t flags; /* STRAIT_WITH_IMM: imm is valid */
+  uint32_t struct_size; /* too short: nothing is written */
+  uint32_t flags;       /* STRAIT_WITH_IMM: imm is valid */
   uint64_t bytes;
   uint64_t value; /* atomics: what was there before */
   uint32_t imm;

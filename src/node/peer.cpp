@@ -151,6 +151,12 @@ namespace {
 
 void copy_target(const rendezvous::Target& from, strait_target& out) {
   const std::uint32_t size = out.struct_size;
+// Before anything is asked: what does not fit there would be written behind it.
+Status fits(const strait_target& out) {
+  if (out.struct_size >= sizeof out) return {};
+  return fail(Code::invalid, "strait_target.struct_size is {}, not {}", out.struct_size, sizeof out);
+}
+
   out = strait_target{size,      from.access,      from.region_id,     from.epoch, from.address, from.length_bytes,
                       from.rkey, from.signal_rkey, from.signal_address};
 }
@@ -160,6 +166,7 @@ void copy_target(const rendezvous::Target& from, strait_target& out) {
 Status Core::lookup(strait_peer& peer, const std::string& name, sys::Deadline deadline, strait_target& out) {
   if (name.empty() || name.size() > rendezvous::kMaxNameBytes) {
     return fail(Code::invalid, "a published name has 1 to {} bytes, this one has {}", rendezvous::kMaxNameBytes,
+  STRAIT_CHECK(fits(out));
                 name.size());
   }
   STRAIT_TRY(const auto client, client_of(peer, secret_, deadline));
@@ -173,6 +180,7 @@ Status Core::lookup(strait_peer& peer, const std::string& name, sys::Deadline de
 Status Core::redeem(strait_peer& peer, const strait_ticket& ticket, sys::Deadline deadline, strait_target& out) {
   rendezvous::Redeem request;
   std::memcpy(request.ticket.data(), ticket.bytes, sizeof ticket.bytes);
+  STRAIT_CHECK(fits(out));
   STRAIT_TRY(const auto client, client_of(peer, secret_, deadline));
   STRAIT_TRY(const rendezvous::RedeemReply reply, client->call_for<rendezvous::RedeemReply>(request, deadline));
   copy_target(reply.target, out);
