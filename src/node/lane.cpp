@@ -197,7 +197,9 @@ Error why_refused(strait_lane& lane, post::Posted posted, post::Kind kind) {
   return fail(Code::invalid, "the {} was not posted", name);
 }
 
-Error why_failed(strait_lane& lane, const post::Outcome& outcome) {
+namespace {
+
+Error failure_of(strait_lane& lane, const post::Outcome& outcome) {
   const char* const name = post::kind_name(outcome.kind);
   if (outcome.unstaging_failed) {
     return fail(Code::device,
@@ -232,6 +234,15 @@ Error why_failed(strait_lane& lane, const post::Outcome& outcome) {
   error = with_remedy(std::move(error), remedy_of(syndrome));
   if (syndrome == Syndrome::remote_access) error = access_refused(lane, name, outcome);
   error.syndrome = outcome.syndrome;
+  return error;
+}
+
+}  // namespace
+
+Error why_failed(strait_lane& lane, const post::Outcome& outcome) {
+  Error error = failure_of(lane, outcome);
+  // What fails behind the first has the same cause.
+  if (lane.node && !lane.failure_told.exchange(true)) lane.node->log().write(Level::warn, "{}", error.text);
   return error;
 }
 

@@ -42,6 +42,7 @@ struct alignas(64) strait_lane {
   std::string path;
 
   std::unique_ptr<strait::node::Near> near_side;
+  std::atomic<bool> failure_told{false};  // in the log, once
 
   explicit strait_lane(strait::post::Lane lane);
   ~strait_lane();

@@ -121,6 +121,7 @@ Result<strait_peer*> Core::connect(const std::string& address, sys::Deadline dea
   bring_near(*peer->lane, *peer, deadline);
   mention_grants(*peer->lane, *peer);
   add_lane(peer->lane.get());
+  log_.write(Level::info, "connected to {}: {}", peer->name, peer->lane->path);
   const std::lock_guard lock(peers_mutex_);
   peers_.push_back(peer.get());
   return peer.release();
@@ -134,6 +135,7 @@ Result<strait_lane*> Core::open_lane(strait_peer& peer, std::uint32_t depth, std
   bring_near(*lane, peer, deadline);
   mention_grants(*lane, peer);
   add_lane(lane.get());
+  log_.write(Level::debug, "another lane to {}: {}", peer.name, lane->path);
   return lane.release();
 }
 
@@ -149,14 +151,14 @@ Result<std::shared_ptr<rendezvous::Client>> client_of(strait_peer& peer, const r
 
 namespace {
 
-void copy_target(const rendezvous::Target& from, strait_target& out) {
-  const std::uint32_t size = out.struct_size;
 // Before anything is asked: what does not fit there would be written behind it.
 Status fits(const strait_target& out) {
   if (out.struct_size >= sizeof out) return {};
   return fail(Code::invalid, "strait_target.struct_size is {}, not {}", out.struct_size, sizeof out);
 }
 
+void copy_target(const rendezvous::Target& from, strait_target& out) {
+  const std::uint32_t size = out.struct_size;
   out = strait_target{size,      from.access,      from.region_id,     from.epoch, from.address, from.length_bytes,
                       from.rkey, from.signal_rkey, from.signal_address};
 }
@@ -164,9 +166,9 @@ Status fits(const strait_target& out) {
 }  // namespace
 
 Status Core::lookup(strait_peer& peer, const std::string& name, sys::Deadline deadline, strait_target& out) {
+  STRAIT_CHECK(fits(out));
   if (name.empty() || name.size() > rendezvous::kMaxNameBytes) {
     return fail(Code::invalid, "a published name has 1 to {} bytes, this one has {}", rendezvous::kMaxNameBytes,
-  STRAIT_CHECK(fits(out));
                 name.size());
   }
   STRAIT_TRY(const auto client, client_of(peer, secret_, deadline));
@@ -178,9 +180,9 @@ Status Core::lookup(strait_peer& peer, const std::string& name, sys::Deadline de
 }
 
 Status Core::redeem(strait_peer& peer, const strait_ticket& ticket, sys::Deadline deadline, strait_target& out) {
+  STRAIT_CHECK(fits(out));
   rendezvous::Redeem request;
   std::memcpy(request.ticket.data(), ticket.bytes, sizeof ticket.bytes);
-  STRAIT_CHECK(fits(out));
   STRAIT_TRY(const auto client, client_of(peer, secret_, deadline));
   STRAIT_TRY(const rendezvous::RedeemReply reply, client->call_for<rendezvous::RedeemReply>(request, deadline));
   copy_target(reply.target, out);

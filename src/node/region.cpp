@@ -322,6 +322,16 @@ bool Core::lanes_hold(const strait_region& region, std::string* by_whom) {
   return false;
 }
 
+namespace {
+
+Error quarantined(strait_region& region, Error why, const char* remedy) {
+  if (!region.quarantine_told.exchange(true))
+    region.core->log().write(Level::warn, "region {} of {}: {}", region.id, region.claim.device->name, why.text);
+  return with_remedy(std::move(why), remedy);
+}
+
+}  // namespace
+
 Status Core::revoke(strait_region& region, sys::Deadline deadline) {
   region.state.store(RegionState::revoked, std::memory_order_seq_cst);
   {
@@ -337,7 +347,8 @@ Status Core::revoke(strait_region& region, sys::Deadline deadline) {
   std::string by_whom;
   for (std::uint32_t turn = 0; lanes_hold(region, &by_whom); ++turn) {
     if (deadline.passed()) {
-      return with_remedy(
+      return quarantined(
+          region,
           fail(Code::timeout,
                "no peer can reach the region any more, but an operation on the lane to {} still uses it; it stays "
                "quarantined",
@@ -350,7 +361,8 @@ Status Core::revoke(strait_region& region, sys::Deadline deadline) {
     if (turn > 64) (void)sys::nap_on(-1, 50'000);
   }
   if (!leave_pages(region, holdouts)) {
-    return with_remedy(
+    return quarantined(
+        region,
         fail(Code::timeout,
              "no operation finds the region any more, but process {} {}, and this memory cannot be given other pages; "
              "it stays quarantined",
@@ -377,6 +389,8 @@ void Core::drop(strait_region* raw) {
     release_local(*region);
     return;
   }
+  log_.write(Level::debug, "region {} of {} was dropped while operations use it: it goes when they have drained",
+             region->id, region->claim.device->name);
   {
     const std::lock_guard lock(regions_mutex_);
     draining_.push_back(std::move(region));

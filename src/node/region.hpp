@@ -73,6 +73,7 @@ struct strait_region {
   std::uint64_t local_address = 0;  // what the local key calls the first byte: the bounce buffer when staged
   std::array<std::uint32_t, strait::node::kMaxRails> lkeys{};
   std::atomic<strait::node::RegionState> state{strait::node::RegionState::live};
+  std::atomic<bool> quarantine_told{false};  // in the log, once
   bool cpu_accessible = false;
   bool writable = true;
   bool staged = false;

@@ -96,6 +96,8 @@ Result<ExportBook::Shared> Core::next_way(const Reached& refused, const Error& w
   auto next = book_.find_out(refused.claim(), rails_[0].abilities, policy, files);
   if (next) {
     counters_.get("reach_fallbacks").add();
+    log_.write(Level::info, "memory of {}: {} is not taken ({}), {} is tried", refused.claim().device->name,
+               exports::way_name(refused.way()), cause_of(why), exports::way_name((*next)->way()));
     return next;
   }
   Error all = next.error();

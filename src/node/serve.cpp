@@ -85,6 +85,7 @@ Status Core::on_ready(rendezvous::PeerId id, const rendezvous::Ready& ready) {
     incoming_.erase(found);
   }
   add_lane(incoming->peer->lane.get());
+  log_.write(Level::info, "{} has connected: {}", incoming->peer->name, incoming->peer->lane->path);
   {
     const std::lock_guard lock(peers_mutex_);
     waiting_.push_back(std::move(incoming->peer));
@@ -97,6 +98,7 @@ Status Core::on_ready(rendezvous::PeerId id, const rendezvous::Ready& ready) {
 void Core::on_gone(rendezvous::PeerId id) {
   std::vector<std::unique_ptr<strait_peer>> dropped;
   std::vector<std::unique_ptr<rail::Queue>> passive;
+  std::string left;
   {
     const std::lock_guard lock(peers_mutex_);
     if (const auto found = incoming_.find(id); found != incoming_.end()) {
@@ -110,11 +112,13 @@ void Core::on_gone(rendezvous::PeerId id) {
     for (strait_peer* peer : peers_) {
       if (peer->served != id) continue;
       peer->gone.store(true);
+      left = peer->name;
       peer->lane->peer_gone.store(true);
       peer->lane->core.queue().fail();  // what waits on it ends now, and says that the peer is gone
       passive.swap(peer->passive);
     }
   }
+  if (!left.empty() && !closed()) log_.write(Level::info, "{} has gone: its connection ended", left);
   for (auto& peer : dropped) {
     if (peer->lane) remove_lane(peer->lane.get());
   }
