@@ -2,6 +2,7 @@
 // Many queue pairs on one port: a long stream and many that ask for little share it. Counted in packets of the stream,
 // not in time.
 #include <climits>
+#include <tuple>
 
 #include "soft/nic/rules_testing.hpp"
 
@@ -12,19 +13,26 @@ constexpr std::uint32_t kStreamBytes = 1 << 20;
 constexpr std::uint32_t kStreamPackets = kStreamBytes / 1024;
 constexpr int kStreamMessages = 8;
 
-class Fairness : public ::testing::TestWithParam<std::size_t> {};
-INSTANTIATE_TEST_SUITE_P(Beside, Fairness, ::testing::Values(std::size_t{1}, std::size_t{32}),
-                         ::testing::PrintToStringParamName());
+// Writes leave when they are posted, or when there is room; the answers to reads leave in turns.
+class Fairness : public ::testing::TestWithParam<std::tuple<std::size_t, m::Opcode>> {};
+INSTANTIATE_TEST_SUITE_P(Beside, Fairness,
+                         ::testing::Combine(::testing::Values(std::size_t{1}, std::size_t{32}),
+                                            ::testing::Values(m::Opcode::rdma_write, m::Opcode::rdma_read)),
+                         [](const auto& each) {
+                           return fmt::format("{}_{}", std::get<0>(each.param),
+                                              std::get<1>(each.param) == m::Opcode::rdma_write ? "writes" : "reads");
+                         });
 
-TEST_P(Fairness, AStreamAndSmallWritesShareThePort) {
+TEST_P(Fairness, AStreamAndSmallOnesShareThePort) {
+  const auto [count, opcode] = GetParam();
   Pair pair(PairConfig{Over::packets});
   std::vector<std::byte> from = pattern(kStreamBytes, 1), to(kStreamBytes);
   std::vector<std::byte> small_from = pattern(64, 2), small_to(64);
-  const Wqe large{.opcode = m::Opcode::rdma_write,
+  const Wqe large{.opcode = opcode,
                   .raddr = address_of(to.data()),
                   .rkey = pair.reg_b(to.data(), to.size()),
                   .data = {{address_of(from.data()), kStreamBytes, pair.reg_a(from.data(), from.size())}}};
-  const Wqe little{.opcode = m::Opcode::rdma_write,
+  const Wqe little{.opcode = opcode,
                    .raddr = address_of(small_to.data()),
                    .rkey = pair.reg_b(small_to.data(), small_to.size()),
                    .data = {{address_of(small_from.data()), 64, pair.reg_a(small_from.data(), small_from.size())}}};
@@ -38,7 +46,7 @@ TEST_P(Fairness, AStreamAndSmallWritesShareThePort) {
     int done = 0;
   };
   std::vector<Small> smalls;
-  for (std::size_t i = 0; i < GetParam(); ++i) smalls.push_back({pair.more(), 0, 0, 0});
+  for (std::size_t i = 0; i < count; ++i) smalls.push_back({pair.more(), 0, 0, 0});
   for (int i = 0; i < kStreamMessages; ++i) pair.qa->post(large);
   for (Small& one : smalls) one.queues.on_a->post(little);
   int left = kStreamMessages;
