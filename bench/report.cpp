@@ -76,7 +76,10 @@ std::string peer_figure(const PairRow& row, const Json& result) {
 
 std::string goal_text(const PairRow& row) {
   if (row.goal == 0) return "-";
-  return fmt::format("{} {:.1f}", row.lower_is_better ? "<=" : ">=", row.goal);
+  // As it was set: 0.95 is not 0.9. A whole number keeps its point.
+  std::string goal = fmt::format("{:.2f}", row.goal);
+  if (goal.ends_with('0')) goal.pop_back();
+  return fmt::format("{} {}", row.lower_is_better ? "<=" : ">=", goal);
 }
 
 std::string pairs_text(const Json& result) {

@@ -262,7 +262,7 @@ void add_others(std::vector<PairRow>& rows) {
        one_and_misses);
   many({"regions_1k_pages", "8 B puts, 1000 of one allocation", "ns", 0, 0, "1.0 x", true}, "regions", {"count=1000"},
        one_and_misses);
-  many({"regions_100k", "8 B puts to 100 000 regions", "ns", 1.2, 0, "1.1 x"}, "regions", {"count=100000"},
+  many({"regions_100k", "8 B puts to 100 000 regions, by the NIC", "ns", 1.2, 0, "1.1 x"}, "regions", {"count=100000"},
        one_and_misses);
   many({"peers_1000_put", "8 B puts, to 1000 Nodes", "ns", 1.2, 0, "1.5 x: missed"}, "peers", {"count=1000"},
        one_and_misses);
