@@ -506,13 +506,21 @@ typedef struct strait_cxi_place { /* what a peer has to know */
  * and refused. */
 STRAIT_API int32_t strait_cxi_queue_handle(strait_cxi_queue* queue, void* handle, size_t handle_bytes,
                                            strait_error* error);
-/* Memory for commands of the posters. It stays as long as the queue. */
+/* Memory for commands of the posters, until strait_cxi_release or as long as the queue. */
 STRAIT_API int32_t strait_cxi_local(strait_cxi_queue* queue, const strait_cxi_memory* memory, void* handle,
                                     size_t handle_bytes, strait_error* error);
-/* Memory that peers put into, get from and signal; what they do counts on `counter` of this queue, or on none. It stays
- * as long as the queue. */
+/* Takes back what strait_cxi_local made: commands that name it fail from now on. The caller sees to it that none is
+ * under way. */
+STRAIT_API int32_t strait_cxi_release(strait_cxi_queue* queue, const void* handle, size_t handle_bytes,
+                                      strait_error* error);
+/* Memory that peers reach; what they do counts on `counter` of this queue, or on none. `rights`: STRAIT_REMOTE_WRITE
+ * (put, signal, add), STRAIT_REMOTE_READ (get), or both, which fetching atomics need. They are those of everybody on
+ * the queue's VNI: a place is no secret. It stays until strait_cxi_unexpose or as long as the queue. */
 STRAIT_API int32_t strait_cxi_expose(strait_cxi_queue* queue, const strait_cxi_memory* memory, uint32_t counter,
-                                     strait_cxi_place* out, strait_error* error);
+                                     uint32_t rights, strait_cxi_place* out, strait_error* error);
+/* Takes back what strait_cxi_expose made: nothing arrives there from now on, and peers that still use the place are
+ * told. Another piece is found there when all other portal entries have been used. */
+STRAIT_API int32_t strait_cxi_unexpose(strait_cxi_queue* queue, const strait_cxi_place* place, strait_error* error);
 /* `signals`: 64-bit words that the peer exposed for that; may be null. */
 STRAIT_API int32_t strait_cxi_remote(strait_cxi_queue* queue, const strait_cxi_place* memory,
                                      const strait_cxi_place* signals, void* handle, size_t handle_bytes,

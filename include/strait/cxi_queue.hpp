@@ -100,11 +100,25 @@ class CxiQueue {
     return made<device::Signal>(
         [&](device::Signal& out, strait_error* e) { return strait_cxi_signal(raw_.get(), word, &out, sizeof out, e); });
   }
-  // For peers; what they do there counts on a counter of this queue.
-  [[nodiscard]] Result<CxiPlace> expose(const CxiMemory& memory, std::uint32_t counter = STRAIT_CXI_NO_COUNTER) const {
+  // Commands that name it fail afterwards; none may be under way.
+  Status release(const device::cxi::LocalMemory& handle) const {
+    detail::Catch caught;
+    if (strait_cxi_release(raw_.get(), &handle, sizeof handle, caught.out()) != STRAIT_OK) return caught.error();
+    return {};
+  }
+  // For peers; what they do there counts on a counter of this queue. `rights` are those of everybody on its VNI.
+  [[nodiscard]] Result<CxiPlace> expose(const CxiMemory& memory, std::uint32_t counter = STRAIT_CXI_NO_COUNTER,
+                                        access::Access rights = access::remote_write | access::remote_read) const {
     const strait_cxi_memory given = given_of(memory);
-    return made<CxiPlace>(
-        [&](CxiPlace& out, strait_error* e) { return strait_cxi_expose(raw_.get(), &given, counter, &out, e); });
+    return made<CxiPlace>([&](CxiPlace& out, strait_error* e) {
+      return strait_cxi_expose(raw_.get(), &given, counter, rights, &out, e);
+    });
+  }
+  // Nothing arrives there afterwards.
+  Status unexpose(const CxiPlace& place) const {
+    detail::Catch caught;
+    if (strait_cxi_unexpose(raw_.get(), &place, caught.out()) != STRAIT_OK) return caught.error();
+    return {};
   }
 
   // Ends every wait of its posters, until it is lowered again. Operations go on.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // C ABI: queues of a CXI device that kernels post to.
+#include <cstring>
 #include <vector>
 
 #include "buffer/memory.hpp"
@@ -199,16 +200,47 @@ std::int32_t strait_cxi_local(strait_cxi_queue* queue, const strait_cxi_memory* 
   });
 }
 
+std::int32_t strait_cxi_release(strait_cxi_queue* queue, const void* handle, std::size_t handle_bytes,
+                                strait_error* error) {
+  if (queue == nullptr || handle == nullptr) return answer_null(error, "queue or handle");
+  return guarded(error, [&]() -> Status {
+    STRAIT_CHECK(usable(*queue));
+    device::cxi::LocalMemory given{};
+    if (handle_bytes != sizeof given)
+      return fail(Code::invalid, "a handle of local memory is {} bytes, not {}", sizeof given, handle_bytes);
+    std::memcpy(&given, handle, sizeof given);
+    return queue->queue->release(given);
+  });
+}
+
 std::int32_t strait_cxi_expose(strait_cxi_queue* queue, const strait_cxi_memory* memory, std::uint32_t counter,
-                               strait_cxi_place* out, strait_error* error) {
+                               std::uint32_t rights, strait_cxi_place* out, strait_error* error) {
   if (queue == nullptr || memory == nullptr || out == nullptr) return answer_null(error, "queue, memory or out");
   return guarded(error, [&]() -> Status {
     STRAIT_CHECK(usable(*queue));
     static_assert(STRAIT_CXI_NO_COUNTER == rail::cxi::KiQueue::kNoCounter);
-    STRAIT_TRY(const rail::cxi::Exposed place,
-               make_of(*queue, *memory, [&](const auto& request) { return queue->queue->expose(request, counter); }));
+    constexpr std::uint32_t kKnown = STRAIT_REMOTE_WRITE | STRAIT_REMOTE_READ;
+    if (rights == 0 || (rights & ~kKnown) != 0)
+      return with_remedy(fail(Code::invalid, "memory is not exposed with the rights {:#x}", rights),
+                         "pass STRAIT_REMOTE_WRITE, STRAIT_REMOTE_READ or both; atomics come with them");
+    const std::uint32_t may = ((rights & STRAIT_REMOTE_WRITE) != 0 ? wire::cxi::kLeOpPut : 0u) |
+                              ((rights & STRAIT_REMOTE_READ) != 0 ? wire::cxi::kLeOpGet : 0u);
+    const auto expose = [&](rail::cxi::Memory::Request request) {
+      // So that memory that nobody may write can be shown to be read.
+      if ((rights & STRAIT_REMOTE_WRITE) == 0) request.flags &= ~wire::cxi::kMapWrite;
+      return queue->queue->expose(request, counter, may);
+    };
+    STRAIT_TRY(const rail::cxi::Exposed place, make_of(*queue, *memory, expose));
     *out = {place.nid, place.pid, place.index, 0, place.bytes};
     return {};
+  });
+}
+
+std::int32_t strait_cxi_unexpose(strait_cxi_queue* queue, const strait_cxi_place* place, strait_error* error) {
+  if (queue == nullptr || place == nullptr) return answer_null(error, "queue or place");
+  return guarded(error, [&]() -> Status {
+    STRAIT_CHECK(usable(*queue));
+    return queue->queue->unexpose(exposed_of(*place));
   });
 }
 

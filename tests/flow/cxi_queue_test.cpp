@@ -78,7 +78,8 @@ TEST(CxiQueues, BetweenTwoProcesses) {
   const int in = child == 0 ? down[0] : up[0];
   const int out = child == 0 ? up[1] : down[1];
   const auto play = [&]() -> int {
-    const auto mine = std::make_unique<CxiEnd>("soft0");
+    // A card each, of the server that both share.
+    const auto mine = std::make_unique<CxiEnd>(child == 0 ? "soft1" : "soft0");
     CxiPlace theirs{};
     if (::write(out, &mine->memory, sizeof theirs) != sizeof theirs) return 1;
     if (::read(in, &theirs, sizeof theirs) != sizeof theirs) return 2;
@@ -106,6 +107,64 @@ TEST(CxiQueues, BetweenTwoProcesses) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0) << WEXITSTATUS(status);
   for (const int fd : {down[0], down[1], up[0], up[1]}) ::close(fd);
+}
+
+// Whoever has the place may do what it was exposed for, and no more; and nothing once it was taken back.
+TEST(CxiQueues, RightsAndTheirEnd) {
+  const auto a = std::make_unique<CxiEnd>("local0");
+  const auto b = std::make_unique<CxiEnd>("local1");
+  // By a queue of its own each: a counter that has failures ends every wait.
+  const auto moves = [&](bool writes, const CxiPlace& place) {
+    const CxiQueue own = CxiQueue::open(a->device).value();
+    const ki::LocalMemory from = own.local({a->data.data(), kBytes}).value();
+    const ki::RemoteMemory to = own.remote(place).value();
+    ki::Lane<Sharing::one_thread> lane(own.handle().value());
+    EXPECT_TRUE((writes ? lane.put(from, 0, to, 0, 8) : lane.get(from, 8, to, 0, 8)).ok());
+    const Waited waited = lane.flush(in_time()).waited;
+    EXPECT_TRUE(waited == Waited::ok || waited == Waited::error);
+    return waited == Waited::ok;
+  };
+  const auto put = [&](const CxiPlace& place) { return moves(true, place); };
+  const auto get = [&](const CxiPlace& place) { return moves(false, place); };
+  const CxiMemory memory{b->data.data(), kBytes};
+  const CxiPlace to_write = b->queue.expose(memory, STRAIT_CXI_NO_COUNTER, access::remote_write).value();
+  const CxiPlace to_read = b->queue.expose(memory, STRAIT_CXI_NO_COUNTER, access::remote_read).value();
+  a->data[0] = 11;
+  EXPECT_TRUE(put(to_write));
+  EXPECT_EQ(b->data[0], 11u);
+  EXPECT_TRUE(get(to_read));
+  EXPECT_EQ(a->data[1], 11u);
+  EXPECT_FALSE(get(to_write));
+  a->data[0] = 12;
+  EXPECT_FALSE(put(to_read));
+  EXPECT_EQ(b->data[0], 11u);
+  // Memory that nobody may write.
+  static constexpr std::uint64_t kFixed = 4711;
+  const CxiMemory fixed{const_cast<std::uint64_t*>(&kFixed), sizeof kFixed};
+  EXPECT_FALSE(b->queue.expose(fixed));
+  const CxiPlace constant = b->queue.expose(fixed, STRAIT_CXI_NO_COUNTER, access::remote_read).value();
+  EXPECT_TRUE(get(constant));
+  EXPECT_EQ(a->data[1], kFixed);
+  // Taken back, and taken back again.
+  ASSERT_TRUE(b->queue.unexpose(to_write));
+  EXPECT_FALSE(put(to_write));
+  EXPECT_EQ(b->data[0], 11u);
+  EXPECT_FALSE(b->queue.unexpose(to_write));
+  EXPECT_FALSE(a->queue.unexpose(to_read)) << "another queue's";
+  EXPECT_TRUE(get(to_read)) << "others stay";
+  // A PID has 255 portal entries to give: without taking back that is the end, with it there is none.
+  for (int i = 0; i < 300; ++i) {
+    const auto place = b->queue.expose(memory);
+    ASSERT_TRUE(place) << i << ": " << place.error().text;
+    EXPECT_NE(place->index, to_read.index);
+    ASSERT_TRUE(b->queue.unexpose(*place)) << i;
+  }
+  const ki::LocalMemory piece = a->queue.local({a->data.data(), 64}).value();
+  ASSERT_TRUE(a->queue.release(piece));
+  EXPECT_FALSE(a->queue.release(piece));
+  ki::Lane<Sharing::one_thread> lane(a->queue.handle().value());
+  ASSERT_TRUE(lane.get(piece, 0, a->queue.remote(to_read).value(), 0, 8).ok());
+  EXPECT_EQ(lane.flush(in_time()).waited, Waited::error) << "it is not reached any more";
 }
 
 // Memory of an accelerator of the queue's Node, by its address alone, as source, target and both.
@@ -163,7 +222,12 @@ TEST(CxiQueues, WhatIsRefusedAndWhy) {
   EXPECT_EQ(strait_cxi_queue_open(end->device.raw(), nullptr, &options, &none, nullptr), STRAIT_INVALID);
   strait_cxi_memory memory{};
   strait_cxi_place place{};
-  EXPECT_EQ(strait_cxi_expose(end->queue.raw(), &memory, 0, &place, nullptr), STRAIT_INVALID);
+  EXPECT_EQ(strait_cxi_expose(end->queue.raw(), &memory, 0, STRAIT_REMOTE_READ, &place, nullptr), STRAIT_INVALID);
+  memory = {sizeof memory, -1, end->data.data(), kBytes, 0};
+  EXPECT_EQ(strait_cxi_expose(end->queue.raw(), &memory, 0, 0, &place, nullptr), STRAIT_INVALID);
+  EXPECT_EQ(strait_cxi_expose(end->queue.raw(), &memory, 0, STRAIT_REMOTE_ATOMIC, &place, nullptr), STRAIT_INVALID);
+  EXPECT_EQ(strait_cxi_unexpose(end->queue.raw(), nullptr, nullptr), STRAIT_INVALID);
+  EXPECT_EQ(strait_cxi_release(end->queue.raw(), &end->from, sizeof end->from - 8, nullptr), STRAIT_INVALID);
   strait_cxi_queue_close(nullptr);
   strait_cxi_queue_abort(nullptr, 1);
   EXPECT_EQ(none, nullptr);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rail/cxi/device_queue.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -194,34 +195,71 @@ Result<ki::LocalMemory> KiQueue::local(const Memory::Request& request) {
   handle.length_bytes = request.bytes;
   handle.lac = memory.lac();
   const std::lock_guard lock(mutex_);
-  memories_.push_back(std::move(memory));
+  lent_.push_back({handle, std::move(memory)});
   return handle;
 }
 
-Result<Exposed> KiQueue::expose(const Memory::Request& request, std::uint32_t counter) {
+Status KiQueue::release(const ki::LocalMemory& handle) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(lent_.begin(), lent_.end(), [&](const Lent& each) {
+    return each.handle.iova == handle.iova && each.handle.lac == handle.lac &&
+           each.handle.length_bytes == handle.length_bytes;
+  });
+  if (found == lent_.end())
+    return fail(Code::invalid, "no memory of this queue has the handle of {} bytes at {:#x}", handle.length_bytes,
+                handle.iova);
+  STRAIT_CHECK(found->memory.give_back());
+  lent_.erase(found);
+  return {};
+}
+
+// What was taken back comes last: a peer that still has its place finds nothing there for as long as possible.
+Result<std::uint32_t> KiQueue::free_index_locked() {
+  // The last index is the device's own, for rendezvous.
+  const std::uint32_t indices = lni_.device().info().pid_granule - 1;
+  if (shown_.size() >= indices)
+    return fail(Code::unsupported, "{} pieces of memory are exposed, and a PID has no more portal entries",
+                shown_.size());
+  std::uint32_t index = next_index_ % indices;
+  while (shown_.contains(index)) index = (index + 1) % indices;
+  next_index_ = index + 1;
+  return index;
+}
+
+Result<Exposed> KiQueue::expose(const Memory::Request& request, std::uint32_t counter, std::uint32_t rights) {
+  if (rights == 0 || (rights & ~kPutAndGet) != 0)
+    return fail(Code::invalid, "memory is exposed to be written, read, or both, not to {:#x}", rights);
   if (counter != kNoCounter && counter >= shape_.counters)
     return fail(Code::invalid, "counter {}: the queue has {}", counter, shape_.counters);
   const w::DevInfo& info = lni_.device().info();
   STRAIT_TRY(Memory memory, Memory::make(lni_, request));
   const std::lock_guard lock(mutex_);
-  const auto index = static_cast<std::uint32_t>(portals_.size());
-  // The last index is the device's own, for rendezvous.
-  if (index + 1 >= info.pid_granule)
-    return fail(Code::unsupported, "{} pieces of memory are exposed, and a PID has no more portal entries", index);
+  STRAIT_TRY(const std::uint32_t index, free_index_locked());
   STRAIT_TRY(Portal portal, Portal::make(lni_, domain_, index, links_.number(), 0));
-  STRAIT_CHECK(link(portal, memory, request, counter));
-  portals_.push_back(std::move(portal));
-  memories_.push_back(std::move(memory));
+  STRAIT_CHECK(link(portal, memory, request, counter, rights));
+  shown_.emplace(index, Shown{std::move(memory), std::move(portal)});
   return Exposed{info.nid, domain_.pid(), index, request.bytes};
 }
 
+Status KiQueue::unexpose(const Exposed& place) {
+  const std::lock_guard lock(mutex_);
+  const auto found = shown_.find(place.index);
+  if (found == shown_.end() || place.pid != domain_.pid() || place.nid != lni_.device().info().nid)
+    return fail(Code::invalid, "this queue exposes nothing at portal index {} of PID {} at NID {}", place.index,
+                place.pid, place.nid);
+  STRAIT_CHECK(found->second.portal.give_back());
+  STRAIT_CHECK(found->second.memory.give_back());
+  shown_.erase(found);
+  return {};
+}
+
 // Appends the memory as the one entry of the portal, which takes whatever comes, and enables it.
-Status KiQueue::link(const Portal& portal, const Memory& memory, const Memory::Request& request,
-                     std::uint32_t counter) {
+Status KiQueue::link(const Portal& portal, const Memory& memory, const Memory::Request& request, std::uint32_t counter,
+                     std::uint32_t rights) {
   ListEntry entry;
   entry.portal = portal.number();
-  entry.flags = w::kLeOpPut | w::kLeOpGet | w::kLeEventUnlinkDisable | w::kLeEventSuccessDisable |
-                w::kLeEventCommDisable | (counter != kNoCounter ? w::kLeEventCtComm : 0u);
+  entry.flags = rights | w::kLeEventUnlinkDisable | w::kLeEventSuccessDisable | w::kLeEventCommDisable |
+                (counter != kNoCounter ? w::kLeEventCtComm : 0u);
   entry.iova = memory.iova(request.address);
   entry.lac = memory.lac();
   entry.bytes = request.bytes;

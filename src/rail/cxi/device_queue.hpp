@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -72,11 +73,18 @@ class KiQueue {
 
   // ---- Memory
 
-  // For commands of posters. `request` as Memory::make takes it; it stays as long as the queue.
+  // For commands of posters. `request` as Memory::make takes it; it stays until release(), or as long as the queue.
   [[nodiscard]] Result<device::cxi::LocalMemory> local(const Memory::Request& request);
+  // Commands that name it fail afterwards. It is kept, and may be tried again, where the device still uses it.
+  [[nodiscard]] Status release(const device::cxi::LocalMemory& handle);
   // For peers: at the next portal index. `counter`: one of ours that every put, get and atomic counts on; kNoCounter.
+  // `rights`: w::kLeOpPut, w::kLeOpGet, or both, of whoever is on the network.
   static constexpr std::uint32_t kNoCounter = ~std::uint32_t{0};
-  [[nodiscard]] Result<Exposed> expose(const Memory::Request& request, std::uint32_t counter = kNoCounter);
+  static constexpr std::uint32_t kPutAndGet = w::kLeOpPut | w::kLeOpGet;
+  [[nodiscard]] Result<Exposed> expose(const Memory::Request& request, std::uint32_t counter = kNoCounter,
+                                       std::uint32_t rights = kPutAndGet);
+  // Nothing arrives there afterwards. Its index comes again when all others have been used.
+  [[nodiscard]] Status unexpose(const Exposed& place);
   // What a peer's Lane is given. `signals`: 64-bit words that were exposed by themselves, or null.
   [[nodiscard]] device::cxi::RemoteMemory remote(const Exposed& memory, const Exposed* signals) const;
 
@@ -89,7 +97,8 @@ class KiQueue {
   explicit KiQueue(KiShape shape) : shape_(shape) {}
   [[nodiscard]] Status create(Device& device);
   [[nodiscard]] Status link(const Portal& portal, const Memory& memory, const Memory::Request& request,
-                            std::uint32_t counter);
+                            std::uint32_t counter, std::uint32_t rights);
+  [[nodiscard]] Result<std::uint32_t> free_index_locked();
   // Words that one side writes have lines of their own: counters, places, operands, the abort word.
   [[nodiscard]] std::uint64_t* line(std::size_t index) const {
     return reinterpret_cast<std::uint64_t*>(words_.data() + index * 64);
@@ -111,9 +120,18 @@ class KiQueue {
   CommandQueue triggered_;
   CommandQueue target_;
   std::vector<Part> parts_;
+  struct Lent {
+    device::cxi::LocalMemory handle;
+    Memory memory;
+  };
+  struct Shown {
+    Memory memory;
+    Portal portal;  // goes first
+  };
   std::mutex mutex_;  // of what follows, and of target_ and links_
-  std::vector<Memory> memories_;
-  std::vector<Portal> portals_;
+  std::vector<Lent> lent_;
+  std::map<std::uint32_t, Shown> shown_;  // by portal index
+  std::uint32_t next_index_ = 0;
 };
 
 }  // namespace strait::rail::cxi

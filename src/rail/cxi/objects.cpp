@@ -128,6 +128,11 @@ Result<Portal> Portal::make(const Lni& lni, const Domain& domain, std::uint32_t 
   return portal;
 }
 
+Status Portal::give_back() {
+  STRAIT_CHECK(mapped_.give_back());
+  return handle_.give_back();
+}
+
 Result<w::PteStatus> Portal::status() const {
   w::PteStatusCmd command{};
   command.pte_index = number();

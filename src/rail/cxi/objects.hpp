@@ -179,6 +179,8 @@ class Portal {
   [[nodiscard]] std::uint32_t number() const { return handle_.number(); }  // what target commands and events name
   [[nodiscard]] std::uint32_t index() const { return index_; }             // what senders name
   [[nodiscard]] Result<w::PteStatus> status() const;
+  // Nothing arrives at it afterwards. What was done of this is not done again.
+  [[nodiscard]] Status give_back();
 
  private:
   Handle<w::PteFreeCmd, &w::PteFreeCmd::pte_number> handle_;
