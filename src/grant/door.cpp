@@ -118,6 +118,7 @@ Status Door::on_hello(Guest& guest, const Note& note, std::vector<sys::Fd> fds) 
   // Without barriers on both sides every lane pays for its own.
   const bool barriers = barriers_ && note.barriers != 0;
   welcome.barriers = barriers ? 1 : 0;
+  say(welcome, clerk_.why_no_copies());
   const std::array<int, 2> with = {ledger_.fd.get(), wake_.fd()};
   STRAIT_CHECK(send_note(guest.socket.get(), welcome, with));
   const std::lock_guard lock(mutex_);

@@ -42,6 +42,8 @@ class Clerk {
   virtual Result<Offer> on_ask(const Subject& subject, const Proof& proof, Way only) = 0;
   // Asked again once the grant is in the ledger: a region that was revoked meanwhile is revoked now.
   virtual bool still_shared(const Subject& subject) = 0;
+  // Why peers may not read or write this process's memory by themselves; empty: they may.
+  [[nodiscard]] virtual std::string why_no_copies() const { return {}; }
 };
 
 // A peer that still has a grant when it should not.

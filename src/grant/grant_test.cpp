@@ -79,6 +79,7 @@ struct Owner final : Clerk {
     if (before_grant) before_grant();
     return offer;
   }
+  [[nodiscard]] std::string why_no_copies() const override { return no_copies; }
   bool still_shared(const Subject& subject) override { return memories.at(subject.region_id)->shared; }
   Memory& add(std::size_t length = 5000, bool writable = true) {
     const std::uint64_t number = memories.size() + 1;
@@ -87,6 +88,7 @@ struct Owner final : Clerk {
 
   NodeId id{};
   bool copies = false;
+  std::string no_copies;
   std::function<void()> before_grant;
   std::map<std::uint64_t, std::unique_ptr<Memory>> memories;
   std::unique_ptr<Door> door;
@@ -246,6 +248,26 @@ TEST(Grant, ByCopyIsGivenWhereTheKernelAllowsIt) {
   const auto asked = host->ask(memory.subject, {}, soon());
   ASSERT_FALSE(asked);
   EXPECT_EQ(asked.error().text, host->no_copies_because());
+}
+
+TEST(Grant, ByCopyIsRefusedWhereTheOwnerOrTheVisitorSaysSo) {
+  Owner owner;
+  owner.copies = true;
+  const Memory& memory = owner.add();
+  const auto refuse = [&](const std::shared_ptr<Host>& host) {
+    const auto visits = Visits::start().value();
+    ASSERT_TRUE(visits->add(host));
+    const auto asked = host->ask(memory.subject, {}, soon());
+    ASSERT_FALSE(asked);
+    EXPECT_EQ(asked.error().text, host->no_copies_because());
+  };
+  const auto unwilling = Host::visit(owner.id, soon(), sys::real_calls(), "we make none").value();
+  EXPECT_EQ(unwilling->no_copies_because(), "we make none");
+  refuse(unwilling);
+  owner.no_copies = "the owner wants none";
+  const auto unwelcome = Host::visit(owner.id, soon()).value();
+  EXPECT_EQ(unwelcome->no_copies_because(), "the owner wants none");
+  refuse(unwelcome);
 }
 
 // A peer that writes its own rules hurts nobody but itself.

@@ -15,8 +15,10 @@ constexpr std::size_t kFirstSlots = 64;
 
 }  // namespace
 
-Result<std::shared_ptr<Host>> Host::visit(const NodeId& node, sys::Deadline deadline, const sys::Calls& calls) {
+Result<std::shared_ptr<Host>> Host::visit(const NodeId& node, sys::Deadline deadline, const sys::Calls& calls,
+                                          std::string no_copies) {
   std::shared_ptr<Host> host(new Host());
+  host->no_copies_because_ = std::move(no_copies);
   STRAIT_TRY(sys::Fd socket, sys::unix_connect(door_name(node), deadline, calls));
   host->socket_ = sys::ProcessFd(std::move(socket));
   STRAIT_CHECK(host->greet(deadline, calls));
@@ -52,6 +54,8 @@ Status Host::greet(sys::Deadline deadline, const sys::Calls& calls) {
   pid_ = who.pid;
   marks_ = std::move(marks.memory);
   needs_fence_ = note.barriers == 0;
+  if (no_copies_because_.empty() && note.text[0] != '\0') no_copies_because_ = note.text.data();  // the owner's reason
+  if (!no_copies_because_.empty()) return {};
   // What copies will do, on one word.
   std::uint64_t seen = 0;
   const iovec near{&seen, sizeof seen};

@@ -27,9 +27,11 @@ namespace strait::grant {
 
 class Host {
  public:
-  // Greets the door of the Node `node`. Code::gone: there is none within reach.
+  // Greets the door of the Node `node`. Code::gone: there is none within reach. `no_copies`: why this side makes none;
+  // empty: it does.
   [[nodiscard]] static Result<std::shared_ptr<Host>> visit(const NodeId& node, sys::Deadline deadline,
-                                                           const sys::Calls& calls = sys::real_calls());
+                                                           const sys::Calls& calls = sys::real_calls(),
+                                                           std::string no_copies = {});
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;

@@ -140,6 +140,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   // grants.cpp: what peers of this host ask at the door, on its thread.
   Result<grant::Offer> on_ask(const grant::Subject& subject, const grant::Proof& proof, grant::Way only) override;
   bool still_shared(const grant::Subject& subject) override;
+  [[nodiscard]] std::string why_no_copies() const override;
   [[nodiscard]] grant::Door* door() { return door_.get(); }  // null: no map and copy grants
 
   // Lanes tell the Node that they exist, so that regions in use can be found and the progress thread can keep away.

@@ -138,7 +138,7 @@ plan::Machine Core::machine() const {
   for (const buffer::Device* device : providers_->devices()) machine.memories.push_back(record_of(*device));
   for (const Rail& rail : rails_) machine.nics.push_back(record_of(rail));
   machine.map_grants = door_ && settings_.grants != Grants::copy;
-  machine.copy_grants = door_ && settings_.grants != Grants::map;
+  machine.copy_grants = door_ && settings_.grants != Grants::map && why_no_copies().empty();
   machine.no_grants_because = no_grants_because_;
   return machine;
 }

@@ -84,6 +84,10 @@ std::string Core::why_no_grants() const {
   return rails_.empty() ? "there is no NIC" : "";
 }
 
+std::string Core::why_no_copies() const {
+  return options_.text("cross_memory") == "off" ? "option cross_memory=off of its Node" : "";
+}
+
 Status Core::open_door() {
   no_grants_because_ = why_no_grants();
   if (!no_grants_because_.empty()) return {};
@@ -146,6 +150,8 @@ Result<grant::Offer> Core::on_ask(const grant::Subject& subject, const grant::Pr
   if (!region.cpu_accessible)
     return fail(Code::unsupported, "no map grant: {}; no copy grant: a CPU cannot reach {}", why,
                 region.claim.device->name);
+  if (const std::string off = why_no_copies(); !off.empty())
+    return fail(Code::unsupported, "no map grant: {}; no copy grant: {}", why, off);
   offer.way = grant::Way::copy;
   return offer;
 }
@@ -164,7 +170,8 @@ std::shared_ptr<grant::Host> Core::host_of(strait_peer& peer, sys::Deadline dead
   const std::lock_guard lock(peer.host_mutex);
   if (peer.host_tried) return peer.host;
   peer.host_tried = true;
-  auto host = grant::Host::visit(peer.node_id, deadline);
+  auto host = grant::Host::visit(peer.node_id, deadline, sys::real_calls(),
+                                 why_no_copies().empty() ? "" : "option cross_memory=off");
   if (!host) {
     peer.no_grants_because = host.error().text;
     return nullptr;

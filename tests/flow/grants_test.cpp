@@ -89,6 +89,29 @@ TEST(Granted, OnlyWhatWasAskedFor) {
   EXPECT_EQ(counted(pair.asker, "grants_refused"), 1);
 }
 
+// Either side's word: nobody reads the memory of the other's process then. What can be mapped still is.
+TEST(Granted, NoCopiesWhereEitherSideHasCrossMemoryOff) {
+  for (const bool owner : {false, true}) {
+    SCOPED_TRACE(owner ? "the owner" : "the asker");
+    const NodeOptions off = settings({{"cross_memory", "off"}});
+    Pair pair(owner ? off : granting("auto"), owner ? granting("auto") : off);
+    std::vector<std::uint8_t> bytes(65536);
+    Region region = pair.owner.share(bytes.data(), bytes.size(), access::all).value();
+    Published published = pair.owner.publish("bytes", region).value();
+    Target place = pair.far.lookup("bytes").value();
+    Host host(pair);
+    EXPECT_NE(way_of(pair.far.put(host.local.region.all(), place.at(0))), "copy grant");
+    EXPECT_EQ(way_of(pair.far.put(host.local.region.all(), host.place.at(0))), "map grant");
+    EXPECT_EQ(counted(pair.asker, "copy_grants"), 0);
+    Lane lane = pair.far.lane().value();
+    const std::string path = strait_lane_path(lane.raw());
+    EXPECT_NE(path.find(owner ? "(no copy grants: option cross_memory=off of its Node)"
+                              : "(no copy grants: option cross_memory=off)"),
+              std::string::npos)
+        << path;
+  }
+}
+
 TEST(Granted, WhatTheAskerWantsCountsToo) {
   Pair pair(granting("auto"), granting("copy"));
   Host host(pair);
