@@ -270,6 +270,139 @@ TEST(Grant, ByCopyIsRefusedWhereTheOwnerOrTheVisitorSaysSo) {
   refuse(unwelcome);
 }
 
+// An owner that plays by no rules: what it sends is refused, and no memory of the visitor is touched for it.
+struct BadOwner {
+  BadOwner() {
+    if (!sys::fill_random(id)) throw std::runtime_error("random");
+    listener = sys::unix_listen(door_name(id)).value();
+  }
+  static sys::Fd sealed_file(std::size_t bytes) { return sys::make_published_file("bad owner", bytes).value().fd; }
+  static sys::Fd open_file(std::size_t bytes) {
+    sys::Fd fd(sys::real_calls().memfd_create("unsealed", 0));
+    if (sys::real_calls().ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) throw std::runtime_error("ftruncate");
+    return fd;
+  }
+  void send(const Note& note, const std::vector<const sys::Fd*>& fds) const {
+    std::vector<int> raw;
+    for (const sys::Fd* const fd : fds) raw.push_back(fd->get());
+    EXPECT_TRUE(sys::send_packet(socket.get(), std::as_bytes(std::span(&note, 1)), raw));
+  }
+  [[nodiscard]] Note hear() const {
+    EXPECT_TRUE(sys::wait_ready(socket.get(), false, soon()));
+    const auto packet = sys::receive_packet(socket.get(), sizeof(Note));
+    return packet ? read_note(packet->bytes).value() : Note{};
+  }
+  void greet(const std::function<void(const BadOwner&)>& answer) {
+    EXPECT_TRUE(sys::wait_ready(listener.get(), false, soon()));
+    socket = sys::accept_one(listener.get()).value();
+    (void)hear();
+    answer(*this);
+  }
+  Result<std::shared_ptr<Host>> visited(const std::function<void(const BadOwner&)>& answer) {
+    std::thread owner([&] { greet(answer); });
+    auto host = Host::visit(id, soon());
+    owner.join();
+    return host;
+  }
+  NodeId id{};
+  sys::Fd listener, socket;
+};
+
+Note welcome_note() {
+  Note note;
+  note.what = What::welcome;
+  return note;
+}
+
+TEST(HostileOwner, WhoseLedgerCouldBeCutShortIsNotVisited) {
+  const sys::Event wake = sys::Event::make().value();
+  const sys::Fd event = sys::Fd::copy_of(wake.fd()).value();
+  for (const bool small : {false, true}) {
+    BadOwner owner;
+    const sys::Fd ledger = small ? BadOwner::sealed_file(4096) : BadOwner::open_file(kLedgerBytes);
+    const auto host = owner.visited([&](const BadOwner& o) { o.send(welcome_note(), {&ledger, &event}); });
+    EXPECT_FALSE(host) << small;
+  }
+}
+
+TEST(HostileOwner, WhoAnswersWithSomethingElseIsNotVisited) {
+  const sys::Fd ledger = BadOwner::sealed_file(kLedgerBytes);
+  const std::function<void(const BadOwner&)> answers[] = {
+      [&](const BadOwner& o) { o.send(welcome_note(), {}); },
+      [&](const BadOwner& o) {
+        o.send(welcome_note(), {&ledger, &ledger, &ledger});
+      },
+      [&](const BadOwner& o) {
+        Note note;
+        note.what = What::granted;
+        o.send(note, {&ledger, &ledger});
+      },
+      [&](const BadOwner& o) {
+        const std::byte one{};
+        EXPECT_TRUE(sys::send_packet(o.socket.get(), std::span(&one, 1), {}));
+      },
+  };
+  for (const auto& answer : answers) {
+    BadOwner owner;
+    EXPECT_FALSE(owner.visited(answer));
+  }
+}
+
+// What it grants once it was visited like any other.
+TEST(HostileOwner, WhoseGrantsAreNotWhatTheyShouldBeIsRefused) {
+  BadOwner owner;
+  const sys::Fd ledger = BadOwner::sealed_file(kLedgerBytes);
+  const sys::Fd event = sys::Fd::copy_of(sys::Event::make().value().fd()).value();
+  const auto host = owner.visited([&](const BadOwner& o) { o.send(welcome_note(), {&ledger, &event}); }).value();
+  EXPECT_NE(host->no_copies_because(), "") << "its word to be read lies at address 0";
+  const auto visits = Visits::start().value();
+  ASSERT_TRUE(visits->add(host));
+  const std::size_t page = sys::page_bytes();
+  const sys::Fd unsealed = BadOwner::open_file(page), whole = BadOwner::sealed_file(page);
+  const Subject subject{1, 1, 0x1000, page, kRead, 7};
+  struct Try {
+    const char* what;
+    std::function<void(Note&)> change;
+    std::vector<const sys::Fd*> fds;
+  };
+  const Try tries[] = {
+      {"memory that could be cut short", [](Note&) {}, {&unsealed}},
+      {"no memory", [](Note&) {}, {}},
+      {"three files", [](Note&) {}, {&whole, &whole, &whole}},
+      {"signals that could be cut short", [](Note&) {}, {&whole, &unsealed}},
+      {"an entry outside the ledger", [](Note& n) { n.entry = kLedgerEntries; }, {&whole}},
+      {"an entry far outside the ledger", [](Note& n) { n.entry = ~0u; }, {&whole}},
+      {"the entry of those who sleep", [](Note& n) { n.entry = kSleepersEntry; }, {&whole}},
+      {"number 0, which an ended grant has", [](Note& n) { n.stamp = 0; }, {&whole}},
+      {"no way", [](Note& n) { n.way = Way::none; }, {&whole}},
+      {"a copy that the kernel refuses", [](Note& n) { n.way = Way::copy; }, {}},
+  };
+  for (const Try& one : tries) {
+    SCOPED_TRACE(one.what);
+    std::thread answering([&] {
+      Note note = owner.hear();
+      note.what = What::granted;
+      note.way = Way::map;
+      note.entry = kSleepersEntry + 1;
+      note.stamp = 5;
+      one.change(note);
+      Note stranger = note;
+      stranger.number += 1000;  // an answer to a question that nobody asked
+      owner.send(stranger, {&whole});
+      Note revoked = note;
+      revoked.what = What::revoked;
+      revoked.stamp = 99;  // and the end of a grant that never was
+      owner.send(revoked, {});
+      owner.send(note, one.fds);
+      if (owner.hear().what != What::let_go) ADD_FAILURE() << "it says that it has nothing of number 99";
+    });
+    EXPECT_FALSE(host->ask(subject, {}, soon()));
+    answering.join();
+    EXPECT_EQ(host->window_count(), 0u);
+    EXPECT_FALSE(host->is_gone());
+  }
+}
+
 // A peer that writes its own rules hurts nobody but itself.
 TEST(Hostile, GarbageEndsTheVisit) {
   Owner owner;

@@ -405,6 +405,41 @@ void use(Process::Wire wire) {
   wire.say(way_of(peer.put(local.region.all(), place.at(0))));
 }
 
+// Puts for as long as it lives.
+constexpr std::size_t kLong = 64u << 20;
+void keep_putting(Process::Wire wire) {
+  const std::string address = wire.hear();
+  Node node = Node::open(granting("auto")).value();
+  Peer peer = node.connect(address).value();
+  Target place = peer.lookup("block").value();
+  Block local(node, "host", kLong, access::local);
+  wire.say(way_of(peer.put(local.region.all(), place.at(0))));
+  for (;;) (void)way_of(peer.put(local.region.all(), place.at(0)));
+}
+
+// Nearly all its time is inside the memory: its mark is odd when it is killed, and nobody makes it even again.
+void killed_while_it_puts(std::chrono::milliseconds after) {
+  Process user{keep_putting};
+  Node node = Node::open(granting("auto")).value();
+  Block block(node, "host", kLong, access::all);
+  const Published published = node.publish("block", block.region).value();
+  user.wire().say(node.address());
+  ASSERT_EQ(user.wire().hear(), "map grant");
+  std::this_thread::sleep_for(after);
+  user.kill_now();
+  const auto revoked = block.region.revoke(20s);
+  EXPECT_TRUE(revoked) << revoked.error().explain();
+  EXPECT_EQ(counted(node, "grant_holdouts"), 0);
+  EXPECT_EQ(counted(node, "pages_left"), 0);
+  EXPECT_TRUE(block.memory().free());
+}
+TEST(Killed, InTheMiddleOfAPutHoldsNothingUp) {
+  killed_while_it_puts(7ms);
+}
+TEST(Killed, InTheMiddleOfALaterPutHoldsNothingUp) {
+  killed_while_it_puts(31ms);
+}
+
 class Holdout : public testing::Test {
  protected:
   void open(const char* kind) {
