@@ -223,6 +223,9 @@ typedef struct strait_target {
   uint32_t rkey;
   uint32_t signal_rkey;
   uint64_t signal_address; /* 0: no signals */
+  /* Of the owner's further NICs: a lane takes the key of the one that it ends at. */
+  uint32_t more_rkeys[3];
+  uint32_t more_signal_rkeys[3];
 } strait_target;
 
 STRAIT_API int32_t strait_lookup(strait_peer* peer, const char* name, int64_t timeout_ns, strait_target* out,
@@ -242,6 +245,9 @@ typedef struct strait_lane_options {
   /* 0 or 1: the NIC reports every operation. n: only every n-th by itself, the others when they are waited for or
    * flushed; saves completions when many operations are posted and few are waited for. */
   uint32_t signal_every;
+  /* Null: lanes take equal NICs in turn. "cuda:0": the NIC that is best for memory of that device, as strait_explain
+   * has it. */
+  const char* near_device;
 } strait_lane_options;
 
 /* A queue of its own to the peer, used by one thread and without a lock. `options` may be null. */

@@ -428,10 +428,11 @@ class Peer : public Poster {
       return caught.error();
     return Target(target);
   }
-  // `depth`: operations in flight; 0 takes the Node's option. `signal_every`: see strait_lane_options.
-  Result<Lane> lane(std::uint32_t depth = 0, Duration timeout = kDefaultDeadline, std::uint32_t signal_every = 1) {
+  // `depth`: operations in flight; 0 takes the Node's option. `signal_every`, `near`: see strait_lane_options.
+  Result<Lane> lane(std::uint32_t depth = 0, Duration timeout = kDefaultDeadline, std::uint32_t signal_every = 1,
+                    const std::string& near = {}) {
     detail::Catch caught;
-    strait_lane_options options{sizeof options, depth, signal_every};
+    strait_lane_options options{sizeof options, depth, signal_every, near.empty() ? nullptr : near.c_str()};
     strait_lane* raw = nullptr;
     if (strait_lane_open(raw_.get(), &options, timeout.count(), &raw, caught.out()) != STRAIT_OK) return caught.error();
     return Lane(raw);

@@ -114,7 +114,7 @@ constexpr std::array kTable = {
               nullptr},
     OptionRow{"kernel_faults", "", text,
               "What the software machine's kernel does wrong with device memory on purpose, for example "
-              "attach=524,map=EPERM@2,invalidate@64K.",
+              "attach=524,map=EPERM@2,invalidate@64K; 1:attach=524 is for the second NIC only.",
               nullptr},
     OptionRow{"cassini", "", text,
               "Name of the process that has the software Cassinis of this user; another name, other cards. Empty: the "

@@ -17,6 +17,8 @@
 namespace strait::keys {
 
 inline constexpr std::size_t kMaxRails = 4;
+// Of a NIC that has not registered the memory: no NIC gives out this one.
+inline constexpr std::uint32_t kNoKey = 0xffffffff;
 inline constexpr auto kRelaxed = std::memory_order_relaxed;
 
 enum class EntryState : std::uint32_t {

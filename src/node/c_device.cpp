@@ -88,7 +88,7 @@ std::int32_t strait_device_remote(strait_device_queue* queue, const strait_targe
   if (queue == nullptr || target == nullptr || handle == nullptr) return answer_null(error, "queue, target or handle");
   return guarded(error, [&]() -> Status {
     STRAIT_CHECK(queue_usable(*queue));
-    STRAIT_TRY(const device::RemoteRegion made, remote_handle(*target));
+    STRAIT_TRY(const device::RemoteRegion made, remote_handle(*queue, *target));
     return give_handle(made, handle, handle_bytes);
   });
 }
@@ -126,7 +126,7 @@ std::int32_t strait_gpu_lease_begin(strait_device_queue* queue, strait_gpu_lease
     lease->node = queue->node;
     // A NIC that is rung by the poster itself needs nobody to look.
     if (queue->queue->nic().info().doorbell_register == 0) {
-      STRAIT_TRY(lease->id, queue->node->leases().begin(queue->queue->qpn()));
+      STRAIT_TRY(lease->id, queue->node->leases().begin({&queue->queue->nic(), queue->queue->qpn()}));
     }
     *out = lease.release();
     return {};

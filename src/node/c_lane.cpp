@@ -21,8 +21,8 @@ constexpr std::uint32_t kShortBatch = 16;
 constexpr std::uint32_t kKnownFlags = STRAIT_REQUIRE_ZERO_COPY | STRAIT_FENCE | STRAIT_WITH_IMM | STRAIT_WITH_SIGNAL;
 
 // The options of a post, read only if there are any.
-Status read_options(const strait_op_options& options, const strait_target* target, std::uint32_t allowed,
-                    post::Extras& out) {
+Status read_options(const strait_lane& lane, const strait_op_options& options, const strait_target* target,
+                    std::uint32_t allowed, post::Extras& out) {
   if (options.struct_size < sizeof(strait_op_options))
     return fail(Code::invalid, "strait_op_options.struct_size is {}, not {}", options.struct_size, sizeof options);
   if ((options.flags & ~kKnownFlags) != 0)
@@ -40,7 +40,7 @@ Status read_options(const strait_op_options& options, const strait_target* targe
   if (target->signal_address == 0)
     return fail(Code::denied, "the target has no signals: it was not shared (or its ticket not issued) for writing");
   out.with_signal = true;
-  out.signal = {target->signal_address + options.signal * sizeof(std::uint64_t), target->signal_rkey};
+  out.signal = {target->signal_address + options.signal * sizeof(std::uint64_t), signal_rkey_of(lane, *target)};
   out.signal_add = options.signal_add;
   return {};
 }
@@ -91,12 +91,14 @@ bool done_near(strait_lane* lane, strait_op* out, Reach reach) noexcept {
       region.staged || !region.cpu_accessible ||
       !target_allows(*to, offset, sizeof(std::uint64_t), STRAIT_REMOTE_WRITE) || !slice_good(*from))
     return false;
+  const std::uint32_t rkey = rkey_of(*lane, *to);
+  if (rkey == kNoKey) return false;
   std::uint64_t id = 0;
   post::Posted posted;
   {
     const Using use(*lane);
     posted = lane->core.put_word(reinterpret_cast<const void*>(region.local_address + from->offset), &region,
-                                 from->offset, {to->address + offset, to->rkey}, id);
+                                 from->offset, {to->address + offset, rkey}, id);
   }
   lane->sleeper->rouse();
   if (posted != post::Posted::ok) [[unlikely]]
@@ -143,25 +145,29 @@ extern "C" {
     return answer(error, why_slice_bad(*from));
   post::Extras extras;
   if (options != nullptr && options->flags != 0) {
-    if (const Status read = read_options(*options, to, kKnownFlags, extras); !read) return answer(error, read.error());
+    if (const Status read = read_options(*lane, *options, to, kKnownFlags, extras); !read)
+      return answer(error, read.error());
   }
   if (done_near(lane, out, [&](Near& near, std::uint64_t& id) {
         return put_near(*lane, near, *from, *to, to_offset, options, id);
       }))
     return STRAIT_OK;
-  post::Local local = local_of(*from);
+  const post::Local local = local_of(*lane, *from);
+  const std::uint32_t rkey = rkey_of(*lane, *to);
+  if (local.lkey == kNoKey || rkey == kNoKey) [[unlikely]]
+    return answer(error, local.lkey == kNoKey ? why_no_key(*lane, *from) : why_no_remote_key(*lane));
   if (from->region->staged) [[unlikely]] {
     if (in_pieces(*from)) {
       return guarded(error, [&]() -> Status {
         STRAIT_CHECK(may_stage(*from, options));
         out->lane = lane;
-        return put_in_pieces(*lane, *from, {to->address + to_offset, to->rkey}, extras, out->id);
+        return put_in_pieces(*lane, *from, {to->address + to_offset, rkey}, extras, out->id);
       });
     }
     if (const Status filled = stage_out(*from, options); !filled) return answer(error, filled.error());
   }
   return post_on(lane, post::Kind::put, out, error, [&](std::uint64_t& id) {
-    return lane->core.put(local, {to->address + to_offset, to->rkey}, extras, id);
+    return lane->core.put(local, {to->address + to_offset, rkey}, extras, id);
   });
 }
 
@@ -178,26 +184,29 @@ extern "C" {
   if (!into->region->writable) return answer(error, fail(Code::invalid, "the destination is mapped read-only"));
   post::Extras extras;
   if (options != nullptr && options->flags != 0) {
-    if (const Status read = read_options(*options, from, STRAIT_REQUIRE_ZERO_COPY | STRAIT_FENCE, extras); !read)
+    if (const Status read = read_options(*lane, *options, from, STRAIT_REQUIRE_ZERO_COPY | STRAIT_FENCE, extras); !read)
       return answer(error, read.error());
   }
   if (done_near(lane, out, [&](Near& near, std::uint64_t& id) {
         return get_near(*lane, near, *into, *from, from_offset, options, id);
       }))
     return STRAIT_OK;
-  post::Local local = local_of(*into);
+  post::Local local = local_of(*lane, *into);
+  const std::uint32_t rkey = rkey_of(*lane, *from);
+  if (local.lkey == kNoKey || rkey == kNoKey) [[unlikely]]
+    return answer(error, local.lkey == kNoKey ? why_no_key(*lane, *into) : why_no_remote_key(*lane));
   if (into->region->staged) {
     if (const Status allowed = may_stage(*into, options); !allowed) return answer(error, allowed.error());
     if (in_pieces(*into)) {
       return guarded(error, [&]() -> Status {
         out->lane = lane;
-        return get_in_pieces(*lane, *into, {from->address + from_offset, from->rkey}, extras, out->id);
+        return get_in_pieces(*lane, *into, {from->address + from_offset, rkey}, extras, out->id);
       });
     }
     local.unstage = true;
   }
   return post_on(lane, post::Kind::get, out, error, [&](std::uint64_t& id) {
-    return lane->core.get(local, {from->address + from_offset, from->rkey}, extras, id);
+    return lane->core.get(local, {from->address + from_offset, rkey}, extras, id);
   });
 }
 
@@ -225,7 +234,7 @@ std::int32_t strait_get(strait_lane* lane, const strait_slice* into, const strai
   if (!lane_usable(*lane)) return answer(error, why_unusable(*lane));
   if (!target_allows(*at, offset, 8, STRAIT_REMOTE_ATOMIC))
     return refuse_target(error, *at, offset, 8, STRAIT_REMOTE_ATOMIC);
-  const device::Remote place{at->address + offset, at->rkey};
+  const device::Remote place{at->address + offset, rkey_of(*lane, *at)};
   if (place.addr % 8 != 0) {
     return answer(error, fail(Code::invalid,
                               "atomics work on 8 bytes at an 8-byte aligned place; offset {} of the target is at {:#x}",
@@ -233,13 +242,14 @@ std::int32_t strait_get(strait_lane* lane, const strait_slice* into, const strai
   }
   post::Extras extras;
   if (options != nullptr && options->flags != 0) {
-    if (const Status read = read_options(*options, at, STRAIT_REQUIRE_ZERO_COPY | STRAIT_FENCE, extras); !read)
+    if (const Status read = read_options(*lane, *options, at, STRAIT_REQUIRE_ZERO_COPY | STRAIT_FENCE, extras); !read)
       return answer(error, read.error());
   }
   if (done_near(lane, out, [&](Near& near, std::uint64_t& id) {
         return atomic_near(*lane, near, kind, *at, offset, operand, compare, options, id);
       }))
     return STRAIT_OK;
+  if (place.rkey == kNoKey) return answer(error, why_no_remote_key(*lane));
   return post_on(lane, kind, out, error,
                  [&](std::uint64_t& id) { return lane->core.atomic(kind, place, operand, compare, extras.fence, id); });
 }
@@ -265,11 +275,13 @@ std::int32_t strait_send(strait_lane* lane, const strait_slice* from, const stra
   if (!slice_good(*from)) return answer(error, why_slice_bad(*from));
   post::Extras extras;
   if (options != nullptr && options->flags != 0) {
-    if (const Status read = read_options(*options, nullptr, kKnownFlags & ~std::uint32_t{STRAIT_WITH_SIGNAL}, extras);
+    if (const Status read =
+            read_options(*lane, *options, nullptr, kKnownFlags & ~std::uint32_t{STRAIT_WITH_SIGNAL}, extras);
         !read)
       return answer(error, read.error());
   }
-  const post::Local local = local_of(*from);
+  const post::Local local = local_of(*lane, *from);
+  if (local.lkey == kNoKey) return answer(error, why_no_key(*lane, *from));
   if (from->region->staged) {
     if (const Status filled = stage_out(*from, options); !filled) return answer(error, filled.error());
   }
@@ -285,7 +297,8 @@ std::int32_t strait_receive(strait_lane* lane, const strait_slice* into, strait_
     if (into->region == nullptr) return answer_null(error, "the slice's region");
     if (!slice_good(*into)) return answer(error, why_slice_bad(*into));
     if (!into->region->writable) return answer(error, fail(Code::invalid, "the destination is mapped read-only"));
-    local = local_of(*into);
+    local = local_of(*lane, *into);
+    if (local.lkey == kNoKey) return answer(error, why_no_key(*lane, *into));
     local.unstage = into->region->staged;
   }
   return post_on(lane, post::Kind::receive, out, error,
@@ -305,7 +318,7 @@ std::int32_t strait_batch(strait_lane* lane, const strait_item* items, std::uint
     const std::uint32_t allowed = items[n_items - 1].kind == STRAIT_PUT
                                       ? kKnownFlags
                                       : kKnownFlags & ~std::uint32_t{STRAIT_WITH_IMM | STRAIT_WITH_SIGNAL};
-    if (const Status read = read_options(*options, items[n_items - 1].remote, allowed, extras); !read)
+    if (const Status read = read_options(*lane, *options, items[n_items - 1].remote, allowed, extras); !read)
       return answer(error, read.error());
   }
   if (done_near(lane, out,
@@ -320,8 +333,10 @@ std::int32_t strait_batch(strait_lane* lane, const strait_item* items, std::uint
       const strait_slice& local = items[i].local;
       const bool put = items[i].kind == STRAIT_PUT;
       batch[i].kind = put ? post::Kind::put : post::Kind::get;
-      batch[i].local = local_of(local);
-      batch[i].remote = {items[i].remote->address + items[i].remote_offset, items[i].remote->rkey};
+      batch[i].local = local_of(*lane, local);
+      batch[i].remote = {items[i].remote->address + items[i].remote_offset, rkey_of(*lane, *items[i].remote)};
+      if (batch[i].local.lkey == kNoKey) return answer(error, why_no_key(*lane, local));
+      if (batch[i].remote.rkey == kNoKey) return answer(error, why_no_remote_key(*lane));
       if (!local.region->staged) continue;
       if (const Status staged = put ? stage_out(local, options) : may_stage(local, options); !staged)
         return answer(error, staged.error());

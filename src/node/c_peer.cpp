@@ -68,15 +68,19 @@ std::int32_t strait_lane_open(strait_peer* peer, const strait_lane_options* opti
     STRAIT_CHECK(peer->node->usable("peer"));
     std::uint32_t depth = 0;
     std::uint32_t signal_every = 1;
+    std::string near_device;
     if (options != nullptr) {
       if (options->struct_size < offsetof(strait_lane_options, signal_every)) {
         return fail(Code::invalid, "strait_lane_options.struct_size is {}, which is too small", options->struct_size);
       }
       depth = options->depth;
-      if (options->struct_size >= sizeof(strait_lane_options) && options->signal_every != 0)
+      if (options->struct_size > offsetof(strait_lane_options, signal_every) && options->signal_every != 0)
         signal_every = options->signal_every;
+      if (options->struct_size >= sizeof(strait_lane_options) && options->near_device != nullptr)
+        near_device = options->near_device;
     }
-    STRAIT_TRY(*out, peer->node->open_lane(*peer, depth, signal_every, peer->node->connect_deadline(timeout_ns)));
+    STRAIT_TRY(
+        *out, peer->node->open_lane(*peer, depth, signal_every, near_device, peer->node->connect_deadline(timeout_ns)));
     return {};
   });
 }

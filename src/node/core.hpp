@@ -117,7 +117,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   [[nodiscard]] Status redeem(strait_peer& peer, const strait_ticket& ticket, sys::Deadline deadline,
                               strait_target& out);
   [[nodiscard]] Result<strait_lane*> open_lane(strait_peer& peer, std::uint32_t depth, std::uint32_t signal_every,
-                                               sys::Deadline deadline);
+                                               const std::string& near_device, sys::Deadline deadline);
   void close_peer(strait_peer* peer);
   void close_lane(strait_lane* lane);
 
@@ -191,11 +191,16 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
                                                     Reached::Files& files);
   [[nodiscard]] Result<keys::Registration> register_everywhere(const keys::Allocation& allocation,
                                                                std::uint32_t access);
+  // With every NIC that takes it, in their order; those that do not are noted with `exported`, and fail it only all
+  // together, by the first one's error. `passing`: somebody refused for now only.
+  [[nodiscard]] Result<std::vector<rail::MemoryKey>> register_with_all(Reached& exported,
+                                                                       const rail::MemoryRequest& request,
+                                                                       bool* passing = nullptr);
   [[nodiscard]] Status open_rail(const strait_nic_ops* ops, const std::string& config);
   [[nodiscard]] std::string soft_library_path() const;
   [[nodiscard]] std::string soft_nic_config(std::uint32_t index) const;
   [[nodiscard]] std::string cxi_config(const std::string& device) const;
-  [[nodiscard]] std::string plain_ways_config() const;
+  [[nodiscard]] std::string plain_ways_config(std::uint32_t index) const;
   [[nodiscard]] std::string verbs_library_path() const;
   [[nodiscard]] Status register_local(strait_region& region, const buffer::Claim& claim);
   [[nodiscard]] Status register_slice(strait_region& region, const Error& why);
@@ -208,7 +213,8 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   [[nodiscard]] strait_region* adopt(std::unique_ptr<strait_region> region);
   [[nodiscard]] Result<rail::MemoryKey> register_part(const strait_region& region, Rail& rail, std::uint64_t offset,
                                                       std::uint64_t length_bytes, std::uint32_t access);
-  [[nodiscard]] Result<std::uint32_t> granted_rkey_locked(strait_region& region, const keys::TicketFields& fields);
+  [[nodiscard]] Status grant_part_locked(strait_region& region, const keys::TicketFields& fields,
+                                         rendezvous::Target& target);
   [[nodiscard]] Status stage(strait_region& region, const buffer::Claim& claim);
   void cut_off_locked(strait_region& region);
   void release_local(strait_region& region);
@@ -237,16 +243,20 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   [[nodiscard]] bool leave_pages(strait_region& region, const std::vector<grant::Holdout>& holdouts);
   [[nodiscard]] rendezvous::Target target_of(const strait_region& region) const;
   [[nodiscard]] Result<std::unique_ptr<strait_lane>> make_lane(std::uint32_t depth, std::uint32_t signal_every,
-                                                               bool shared);
+                                                               bool shared, std::uint8_t rail);
   // Asks the peer for a queue and connects ours to it, both ways: a rail::Queue or rail::DeviceQueue.
   template <class Queue>
   [[nodiscard]] Result<rendezvous::ConnectReply> join(const Queue& queue, std::uint32_t depth,
                                                       rendezvous::Client& client, rendezvous::LaneKind kind,
-                                                      sys::Deadline deadline);
+                                                      std::uint8_t rail, sys::Deadline deadline);
   // The same over the peer's rendezvous connection, which is made if there is none.
   template <class Queue>
   [[nodiscard]] Result<std::shared_ptr<rendezvous::Client>> join_peer(const Queue& queue, std::uint32_t depth,
-                                                                      strait_peer& peer, sys::Deadline deadline);
+                                                                      strait_peer& peer, std::uint8_t rail,
+                                                                      std::uint8_t& far_rail, sys::Deadline deadline);
+  // The NIC of the next queue to a peer: for memory of `near_device` the plan's best, else the best ones in turn.
+  [[nodiscard]] Result<std::uint8_t> rail_for(const std::string& near_device);
+  [[nodiscard]] bool same_wire(const Rail& rail) const;  // as the first one has: peers are connected over such only
   [[nodiscard]] strait_nic_connect_request connect_settings(const rendezvous::NicAddress& nic, std::uint32_t qpn,
                                                             sys::Deadline deadline) const;
   void wait_until_open() { const std::lock_guard open(opening_mutex_); }
@@ -279,6 +289,9 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   FreedMemory freed_;
   std::int64_t kept_fds_ = 0;  // of memory that was allocated to be networked; under regions_mutex
   std::vector<Rail> rails_;
+  // What one NIC or another can do: an allocation is exported once for all of them.
+  exports::NicAbilities abilities_;
+  std::atomic<std::uint32_t> turn_{0};  // whose turn it is among equal NICs
   Placement placement_;
   Stopwatch stopwatch_;                     // for plans that people ask for
   std::unique_ptr<keys::Cache> cache_;      // local registrations, of all rails; gone before the NICs

@@ -95,14 +95,15 @@ Result<strait_device_queue*> Core::open_device_queue(strait_peer& peer, rail::De
   queue->node = shared_from_this();
   STRAIT_TRY(queue->near, providers_->find(near_device));
   queue->here = queue->near.device->kind == "host";
+  STRAIT_TRY(queue->rail, rail_for(near_device));
   const sys::NodeWish rings(placement_.ring_node());
-  STRAIT_TRY(queue->queue, rail::DeviceQueue::make(*rails_[0].nic, shape));
+  STRAIT_TRY(queue->queue, rail::DeviceQueue::make(*rails_[queue->rail].nic, shape));
   STRAIT_CHECK(furnish(*this, *queue));
-  STRAIT_TRY(queue->client, join_peer(*queue->queue, shape.sq_blocks, peer, deadline));
+  STRAIT_TRY(queue->client, join_peer(*queue->queue, shape.sq_blocks, peer, queue->rail, queue->far_rail, deadline));
   queue->peer_name = peer.name;
   queue->path =
       fmt::format("{} -> rings in host memory -> {} -> {} -> {}", queue->here ? "CPU grid" : queue->near.device->name,
-                  consumer_text(*rails_[0].nic), queue->queue->describe(), peer.name);
+                  consumer_text(queue->queue->nic()), queue->queue->describe(), peer.name);
   counters_.get("device_queues_opened").add();
   const std::lock_guard lock(lanes_mutex_);
   device_queues_.push_back(queue.get());
@@ -115,7 +116,7 @@ void Core::close_device_queue(strait_device_queue* raw) {
     const std::lock_guard lock(lanes_mutex_);
     std::erase(device_queues_, raw);
   }
-  leases_.end_all_of(queue->queue->qpn());
+  leases_.end_all_of({&queue->queue->nic(), queue->queue->qpn()});
   queue.reset();
   sweep();
 }
@@ -154,25 +155,33 @@ Result<device::LocalRegion> local_handle(const strait_device_queue& queue, const
              region.claim.device->name),
         "use memory that the NIC reaches, see strait_region_path");
   }
+  if (region.lkeys[queue.rail] == kNoKey)
+    return fail(Code::unsupported, "the device queue's NIC did not take this memory of {} when it was shared: {}",
+                region.claim.device->name, region.exported ? region.exported->refusal_of(queue.rail) : "");
   device::LocalRegion handle{};
   handle.head = device::head_of<device::LocalRegion>();
   handle.address = region.local_address + slice.offset;
   handle.length_bytes = slice.length_bytes;
-  handle.lkey = region.lkeys[0];
+  handle.lkey = region.lkeys[queue.rail];
   return handle;
 }
 
-Result<device::RemoteRegion> remote_handle(const strait_target& target) {
+Result<device::RemoteRegion> remote_handle(const strait_device_queue& queue, const strait_target& target) {
   if (target.struct_size < sizeof target)
     return fail(Code::invalid, "strait_target.struct_size is {}, not {}", target.struct_size, sizeof target);
+  const std::uint32_t rkey = rkey_of(target, queue.far_rail);
+  if (rkey == kNoKey)
+    return fail(Code::unsupported,
+                "the peer's NIC that the device queue ends at did not take the target's memory when it was shared; the "
+                "path of the owner's region says why");
   device::RemoteRegion handle{};
   handle.head = device::head_of<device::RemoteRegion>();
   handle.address = target.address;
   handle.length_bytes = target.length_bytes;
-  handle.rkey = target.rkey;
+  handle.rkey = rkey;
   if (target.signal_address != 0) {
     handle.signal_address = target.signal_address;
-    handle.signal_rkey = target.signal_rkey;
+    handle.signal_rkey = signal_rkey_of(target, queue.far_rail);
     handle.signals = STRAIT_SIGNALS;
   }
   return handle;

@@ -29,6 +29,8 @@ struct strait_device_queue {
   std::string peer_name;
   std::string path;
   std::unique_ptr<strait::rail::DeviceQueue> queue;
+  std::uint8_t rail = 0;  // the NIC it goes over, here and at the far end
+  std::uint8_t far_rail = 0;
   bool here = true;                       // posted to by CPUs of this process
   strait::buffer::Providers::Place near;  // otherwise by kernels of this device
   std::uint64_t state_address = 0;        // of the QueueState, as posters call it
@@ -61,7 +63,7 @@ namespace strait::node {
 // What failure_word() means, as a sentence.
 [[nodiscard]] Error why_queue_failed(const strait_device_queue& queue, std::uint64_t word);
 [[nodiscard]] Result<device::LocalRegion> local_handle(const strait_device_queue& queue, const strait_slice& slice);
-[[nodiscard]] Result<device::RemoteRegion> remote_handle(const strait_target& target);
+[[nodiscard]] Result<device::RemoteRegion> remote_handle(const strait_device_queue& queue, const strait_target& target);
 [[nodiscard]] Result<device::Signal> signal_handle(strait_device_queue& queue, strait_region& region,
                                                    std::uint32_t index);
 

@@ -26,6 +26,23 @@ Status pin_library(const std::string& path) {
   return {};
 }
 
+// Of "attach=524,1:map=EPERM": what is for the NIC of this number, or for all.
+std::string faults_of(const std::string& list, std::uint32_t index) {
+  std::string out;
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    std::string_view one = std::string_view(list).substr(at, comma - at);
+    at = comma + 1;
+    const std::size_t colon = one.find(':');
+    if (colon != one.npos && one.substr(0, colon).find_first_not_of("0123456789") == one.npos) {
+      if (one.substr(0, colon) != std::to_string(index)) continue;
+      one.remove_prefix(colon + 1);
+    }
+    out += (out.empty() ? "" : ",") + std::string(one);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string Core::soft_library_path() const {
@@ -35,12 +52,12 @@ std::string Core::soft_library_path() const {
 
 // What the software NIC is told. Packets need a socket: a Node that listens on loopback only is given one when it asks.
 // Lists with semicolons: commas end the pairs of a configuration.
-std::string Core::plain_ways_config() const {
+std::string Core::plain_ways_config(std::uint32_t index) const {
   std::string ways = options_.text("peer_memory");
   // Who asks for a way by name wants the software machine to have it.
   if (ways == "none" && settings_.reach == exports::Reach::peer_memory) ways = "nvidia,amd";
   if (ways == "none" && settings_.reach == exports::Reach::p2p_pages) ways = "p2p";
-  std::string faults = options_.text("kernel_faults");
+  std::string faults = faults_of(options_.text("kernel_faults"), index);
   for (std::string* each : {&ways, &faults}) std::replace(each->begin(), each->end(), ',', ';');
   std::string out = ",peer_memory=" + ways;
   if (!faults.empty()) out += ",kernel_faults=" + faults;
@@ -73,7 +90,7 @@ std::string Core::soft_nic_config(std::uint32_t index) const {
       capture.replace(at, 2, std::to_string(sys::process_id()));
     config += ",capture=" + (index == 0 ? capture : fmt::format("{}.{}", capture, index));
   }
-  config += plain_ways_config();
+  config += plain_ways_config(index);
   if (options_.flag("strict")) {
     config += fmt::format(",strict=1,strict_seed={}", options_.integer("strict_seed"));
     if (const std::string& report = options_.text("strict_report"); !report.empty())
@@ -187,10 +204,17 @@ Status Core::open_rail(const strait_nic_ops* ops, const std::string& config) {
   rail.abilities.peer_memory = (plain & STRAIT_NIC_WAY_PEER_MEMORY) != 0;
   rail.abilities.p2p_pages = (plain & STRAIT_NIC_WAY_P2P_PAGES) != 0;
   rail.abilities.plain_unknown = (plain & STRAIT_NIC_WAY_UNKNOWN) != 0;
+  if (rails_.empty()) {
+    abilities_ = rail.abilities;
+  } else {
+    abilities_.imports_fds |= rail.abilities.imports_fds;
+    abilities_.wants_pages |= rail.abilities.wants_pages;
+    abilities_.follows_pages |= rail.abilities.follows_pages;
+    abilities_.peer_memory |= rail.abilities.peer_memory;
+    abilities_.p2p_pages |= rail.abilities.p2p_pages;
+    abilities_.plain_unknown |= rail.abilities.plain_unknown;
+  }
   rails_.push_back(std::move(rail));
-  // An allocation is exported once for all NICs, by what the first one says.
-  if (rails_.back().abilities.wants_pages) rails_.front().abilities.wants_pages = true;
-  if (!rails_.back().abilities.follows_pages) rails_.front().abilities.follows_pages = false;
   return {};
 }
 

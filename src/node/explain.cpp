@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 
 #include "node/core.hpp"
 #include "node/near.hpp"
@@ -109,7 +110,7 @@ plan::Memory Core::record_of(const buffer::Device& device) const {
   if (memory.place.numa_node < 0 && options_.text("sysfs") == "/sys") memory.place.numa_node = device.numa_node;
   if (memory.accelerator) {
     auto taken = book_.last_of(device.name);
-    if (!taken && !rails_.empty()) taken = asked_for(settings_.reach, device, rails_[0].abilities);
+    if (!taken && !rails_.empty()) taken = asked_for(settings_.reach, device, abilities_);
     if (taken) note_taken(memory, *taken);
   }
   return memory;
@@ -136,7 +137,12 @@ plan::Nic Core::record_of(const Rail& rail) const {
 plan::Machine Core::machine() const {
   plan::Machine machine{address_, hex(host_), sys::process_id(), {}, {}};
   for (const buffer::Device* device : providers_->devices()) machine.memories.push_back(record_of(*device));
-  for (const Rail& rail : rails_) machine.nics.push_back(record_of(rail));
+  for (const Rail& rail : rails_) {
+    machine.nics.push_back(record_of(rail));
+    if (!same_wire(rail))
+      machine.nics.back().not_taken =
+          fmt::format("lanes are opened over {} and NICs of its kind", rails_.front().nic->name());
+  }
   machine.map_grants = door_ && settings_.grants != Grants::copy;
   machine.copy_grants = door_ && settings_.grants != Grants::map && why_no_copies().empty();
   machine.no_grants_because = no_grants_because_;
@@ -171,14 +177,22 @@ plan::Plan Core::plan_for(const strait_region& region) const {
   } else if (region.exported) {
     Taken taken = region.exported->taken();
     // A client that does not answer leaves it to the pages, in one registration.
+    const auto by_pages = [&](std::size_t i) {
+      return region.lkeys[i] != kNoKey && rails_[i].nic->registered_by(region.lkeys[i]) == STRAIT_NIC_BY_P2P_PAGES;
+    };
     if (taken.way == exports::Way::peer_memory &&
-        rails_[0].nic->registered_by(region.lkeys[0]) == STRAIT_NIC_BY_P2P_PAGES) {
+        std::ranges::any_of(std::views::iota(std::size_t{0}, rails_.size()), by_pages)) {
       taken.before.push_back({taken.way, "no client answered for the address"});
       taken.way = exports::Way::p2p_pages;
     }
     note_taken(memory, taken);
   }
-  const plan::Machine here = machine();
+  plan::Machine here = machine();
+  for (std::size_t i = 0; i < rails_.size() && region.exported && !region.staged; ++i) {
+    if (region.lkeys[i] == kNoKey)
+      here.nics[i].not_taken =
+          fmt::format("{} did not take the memory: {}", here.nics[i].name, region.exported->refusal_of(i));
+  }
   return plan::make_plan(memory, here.nics, any_peer(), plan_policy(), {}, here.rank_of(memory));
 }
 

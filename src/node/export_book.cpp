@@ -42,6 +42,17 @@ Taken Reached::taken() const {
   return out;
 }
 
+void Reached::note_refusal(std::size_t rail, std::string why) {
+  const std::lock_guard lock(mutex_);
+  refused_by_[rail] = std::move(why);
+}
+
+std::string Reached::refusal_of(std::size_t rail) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = refused_by_.find(rail);
+  return found == refused_by_.end() ? std::string() : found->second;
+}
+
 bool Reached::still_the_same() const {
   const auto now = claim_.provider->classify(how_.range.address);
   return now && now->block_identity == claim_.block_identity &&

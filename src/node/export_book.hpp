@@ -61,6 +61,10 @@ class Reached : public std::enable_shared_from_this<Reached> {
   // Only what is open already can be trusted to be this memory.
   [[nodiscard]] bool can_open_again() const { return claim_.provider != nullptr && claim_.identity != 0; }
 
+  // What a NIC said that would not register it so; empty where it has not been asked, or took it.
+  void note_refusal(std::size_t rail, std::string why);
+  [[nodiscard]] std::string refusal_of(std::size_t rail) const;
+
   // Those that are open now, or a fresh export; null where none belong to it. Code::gone: other memory is there now.
   [[nodiscard]] Result<Files> open();
 
@@ -72,8 +76,9 @@ class Reached : public std::enable_shared_from_this<Reached> {
   const buffer::Claim claim_;
   const bool has_fd_;
   const bool has_pages_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::weak_ptr<ExportFiles> open_now_;
+  std::map<std::size_t, std::string> refused_by_;  // by the number of the NIC
 };
 
 class ExportBook {

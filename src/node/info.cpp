@@ -239,8 +239,17 @@ std::string Core::region_json(const strait_region& region) const {
   }
   path["keys"] = json::array();
   for (std::size_t i = 0; i < rails_.size(); ++i) {
-    json key = {{"nic", rails_[i].nic->name()}, {"lkey", region.lkeys[i]}};
-    if (i < region.remote.size()) key["rkey"] = region.remote[i].data.rkey();
+    json key = {{"nic", rails_[i].nic->name()}};
+    const bool for_peers = i < region.remote.size() && region.remote[i].data.valid();
+    const std::string refused = region.exported && !region.staged ? region.exported->refusal_of(i) : std::string();
+    if (!refused.empty() && (region.lkeys[i] == kNoKey || (!region.remote.empty() && !for_peers)))
+      key["refused"] = refused;
+    if (region.lkeys[i] == kNoKey) {
+      path["keys"].push_back(std::move(key));
+      continue;
+    }
+    key["lkey"] = region.lkeys[i];
+    if (for_peers) key["rkey"] = region.remote[i].data.rkey();
     // A key that was given back may be somebody else's by now.
     const std::string how = region.exported ? rails_[i].nic->describe_memory(region.lkeys[i]) : std::string();
     if (!how.empty()) key["registered"] = how;

@@ -32,6 +32,8 @@ struct alignas(64) strait_lane {
   bool shared = false;                             // the peer's own lane: callers take the mutex
   std::atomic<bool> closed{false};                 // by strait_node_close: the queue is gone, the handle is a shell
   std::atomic<bool> peer_gone{false};
+  std::uint8_t rail = 0;  // the NIC it goes over, here and at the far end
+  std::uint8_t far_rail = 0;
   std::atomic<std::uint64_t> polls{0};  // written by who uses the lane, read by the progress thread
   const void* owner_thread = nullptr;
   strait::SpinLock mutex;

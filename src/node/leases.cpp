@@ -16,14 +16,14 @@ constexpr std::uint32_t kYieldTurn = 64;      // pause_turn() then lets others r
 
 }  // namespace
 
-Result<std::uint64_t> Leases::begin(std::uint32_t qpn) {
+Result<std::uint64_t> Leases::begin(Looked queue) {
   const std::lock_guard changing(changing_);
   if (stopped_) return fail(Code::gone, "the Node of this device queue was closed");
   std::uint64_t lease = 0;
   {
     const std::lock_guard lock(list_mutex_);
     lease = next_++;
-    held_[lease] = qpn;
+    held_[lease] = queue;
     changes_.fetch_add(1);
   }
   if (thread_.joinable()) return lease;
@@ -65,11 +65,11 @@ void Leases::end(std::uint64_t lease) {
   settle_locked();
 }
 
-void Leases::end_all_of(std::uint32_t qpn) {
+void Leases::end_all_of(Looked queue) {
   const std::lock_guard changing(changing_);
   {
     const std::lock_guard lock(list_mutex_);
-    if (std::erase_if(held_, [qpn](const auto& entry) { return entry.second == qpn; }) == 0) return;
+    if (std::erase_if(held_, [&queue](const auto& entry) { return entry.second == queue; }) == 0) return;
   }
   settle_locked();
 }
@@ -90,23 +90,22 @@ void Leases::stop() {
 }
 
 void Leases::run() {
-  std::vector<std::uint32_t> queues;
-  const rail::Nic& nic = *core_.rails()[0].nic;  // peers are connected over the first NIC
+  std::vector<Looked> queues;
   std::int64_t last_work_ns = sys::now_ns();
   bool eager = true;
   for (std::uint32_t look = 0; !stopping_.load(std::memory_order_relaxed); ++look) {
     if (changes_.load(std::memory_order_relaxed) != seen_.load(std::memory_order_relaxed)) {
       const std::lock_guard lock(list_mutex_);
       queues.clear();
-      for (const auto& [lease, qpn] : held_) {
-        if (std::find(queues.begin(), queues.end(), qpn) == queues.end()) queues.push_back(qpn);
+      for (const auto& [lease, queue] : held_) {
+        if (std::find(queues.begin(), queues.end(), queue) == queues.end()) queues.push_back(queue);
       }
       seen_.store(changes_.load());
     }
     // As a caller that polls: the progress thread keeps away meanwhile, and is roused when it slept.
     core_.poll_count.store(core_.poll_count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     std::int32_t did = 0;
-    for (const std::uint32_t qpn : queues) did += nic.drive(qpn);
+    for (const Looked& queue : queues) did += queue.nic->drive(queue.qpn);
     core_.sleeper().rouse();
     if (did != 0) {
       eager = true;

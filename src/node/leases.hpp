@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "rail/mlx5/nic.hpp"
 #include "sys/fork.hpp"
 
 namespace strait::node {
@@ -26,11 +27,17 @@ class Leases {
   Leases(const Leases&) = delete;
   Leases& operator=(const Leases&) = delete;
 
+  // A queue, and the NIC whose it is.
+  struct Looked {
+    const rail::Nic* nic = nullptr;
+    std::uint32_t qpn = 0;
+    friend bool operator==(const Looked&, const Looked&) = default;
+  };
   // Which one, for end(). Code::gone after stop().
-  [[nodiscard]] Result<std::uint64_t> begin(std::uint32_t qpn);
+  [[nodiscard]] Result<std::uint64_t> begin(Looked queue);
   // When it returns the thread has looked at this queue for the last time on behalf of this lease. Unknown: nothing.
   void end(std::uint64_t lease);
-  void end_all_of(std::uint32_t qpn);
+  void end_all_of(Looked queue);
   // Ends all of them, for good: the NICs are about to go.
   void stop();
 
@@ -43,7 +50,7 @@ class Leases {
   std::mutex changing_;   // who begins or ends; held while a thread is started or joined
   bool stopped_ = false;  // under it
   std::mutex list_mutex_;
-  std::map<std::uint64_t, std::uint32_t> held_;  // lease -> qpn
+  std::map<std::uint64_t, Looked> held_;
   std::uint64_t next_ = 1;
   std::atomic<std::uint64_t> changes_{0};  // of held_
   std::atomic<std::uint64_t> seen_{0};     // by the thread, after which it knows no older list

@@ -13,6 +13,23 @@ Error why_slice_bad(const strait_slice& slice) {
               slice.offset, region.length_bytes);
 }
 
+Error why_no_key(const strait_lane& lane, const strait_slice& slice) {
+  const strait_region& region = *slice.region;
+  const std::string why = region.exported ? region.exported->refusal_of(lane.rail) : std::string();
+  return with_remedy(fail(Code::unsupported, "{} did not take this memory of {} when it was shared: {}",
+                          lane.node->rails()[lane.rail].nic->name(), region.claim.device->name, why),
+                     "use a lane over another NIC of this Node (its path names it), or share the memory again");
+}
+
+Error why_no_remote_key(const strait_lane& lane) {
+  return with_remedy(
+      fail(Code::unsupported,
+           "the NIC of {} that this lane ends at did not take the target's memory when it was shared; the path of the "
+           "owner's region says why",
+           lane.peer_name),
+      "use a lane that ends at another NIC of the peer, or let the owner share the memory again");
+}
+
 Status may_stage(const strait_slice& slice, const strait_op_options* options) {
   if (options == nullptr || (options->flags & STRAIT_REQUIRE_ZERO_COPY) == 0) return {};
   const std::string reasons = slice.region->exported ? slice.region->exported->rejected_text() : std::string();

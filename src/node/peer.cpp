@@ -8,11 +8,13 @@
 
 #include "node/core.hpp"
 #include "node/local.hpp"
+#include "plan/cost.hpp"
 #include "sys/host.hpp"
 
 namespace strait::node {
 
-Result<std::unique_ptr<strait_lane>> Core::make_lane(std::uint32_t depth, std::uint32_t signal_every, bool shared) {
+Result<std::unique_ptr<strait_lane>> Core::make_lane(std::uint32_t depth, std::uint32_t signal_every, bool shared,
+                                                     std::uint8_t rail) {
   if (rails_.empty()) {
     return with_remedy(fail(Code::unsupported, "this Node has no NIC, so it cannot talk to peers"),
                        "open the Node with the option nics=soft");
@@ -22,14 +24,42 @@ Result<std::unique_ptr<strait_lane>> Core::make_lane(std::uint32_t depth, std::u
     return fail(Code::invalid, "a lane's depth is a power of two up to {}, not {}", post::kMaxDepth, depth);
   }
   const sys::NodeWish rings(placement_.ring_node());
-  STRAIT_TRY(post::Lane lane, post::Lane::make(*rails_[0].nic, depth, signal_every));
+  STRAIT_TRY(post::Lane lane, post::Lane::make(*rails_[rail].nic, depth, signal_every));
   auto handle = std::make_unique<strait_lane>(std::move(lane));
   handle->core.set_unstage(unstage);
   handle->mark = &mark_;
   handle->sleeper = &sleeper_;
   handle->shared = shared;
+  handle->rail = rail;
   handle->node = shared_from_this();
   return handle;
+}
+
+bool Core::same_wire(const Rail& rail) const {
+  return std::string_view(rail.nic->ops()->kind) == rails_.front().nic->ops()->kind;
+}
+
+Result<std::uint8_t> Core::rail_for(const std::string& near_device) {
+  buffer::Providers::Place place;
+  if (!near_device.empty()) {
+    STRAIT_TRY(place, providers_->find(near_device));
+  }
+  if (rails_.size() < 2) return std::uint8_t{0};  // make_lane() says when there is none
+  std::vector<std::uint8_t> numbers;
+  std::vector<plan::Nic> nics;
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    if (!same_wire(rails_[i])) continue;
+    numbers.push_back(static_cast<std::uint8_t>(i));
+    nics.push_back(record_of(rails_[i]));
+  }
+  if (place.device != nullptr) {
+    const plan::Memory memory = record_of(*place.device);
+    return numbers[plan::preferred(memory, nics, machine().rank_of(memory)).front()];
+  }
+  plan::Memory host;
+  host.name = host.kind = "host";
+  const std::vector<std::size_t> best = plan::best_group(host, nics);
+  return numbers[best[turn_.fetch_add(1) % best.size()]];
 }
 
 strait_nic_connect_request Core::connect_settings(const rendezvous::NicAddress& nic, std::uint32_t qpn,
@@ -49,9 +79,10 @@ strait_nic_connect_request Core::connect_settings(const rendezvous::NicAddress& 
 
 template <class Queue>
 Result<rendezvous::ConnectReply> Core::join(const Queue& queue, std::uint32_t depth, rendezvous::Client& client,
-                                            rendezvous::LaneKind kind, sys::Deadline deadline) {
+                                            rendezvous::LaneKind kind, std::uint8_t rail, sys::Deadline deadline) {
   rendezvous::ConnectRequest request;
-  std::memcpy(request.nic.data(), rails_[0].nic->address().bytes, request.nic.size());
+  std::memcpy(request.nic.data(), rails_[rail].nic->address().bytes, request.nic.size());
+  request.rail = rail;
   request.qpn = queue.qpn();
   request.lane = kind;
   request.depth = depth;
@@ -70,21 +101,24 @@ Result<rendezvous::ConnectReply> Core::join(const Queue& queue, std::uint32_t de
 
 template <class Queue>
 Result<std::shared_ptr<rendezvous::Client>> Core::join_peer(const Queue& queue, std::uint32_t depth, strait_peer& peer,
+                                                            std::uint8_t rail, std::uint8_t& far_rail,
                                                             sys::Deadline deadline) {
   STRAIT_TRY(std::shared_ptr<rendezvous::Client> client, client_of(peer, secret_, deadline));
   const std::lock_guard joining(peer.join_mutex);
   // A peer that connected to us has never heard of the connection we make now: to it we are a new peer.
   const auto kind = peer.joined ? rendezvous::LaneKind::extra : rendezvous::LaneKind::peer;
-  STRAIT_CHECK(join(queue, depth, *client, kind, deadline));
+  STRAIT_TRY(const rendezvous::ConnectReply reply, join(queue, depth, *client, kind, rail, deadline));
+  far_rail = reply.rail;
   peer.joined = true;
   return client;
 }
 template Result<std::shared_ptr<rendezvous::Client>> Core::join_peer(const rail::DeviceQueue&, std::uint32_t,
-                                                                     strait_peer&, sys::Deadline);
+                                                                     strait_peer&, std::uint8_t, std::uint8_t&,
+                                                                     sys::Deadline);
 
 void Core::describe_lane(strait_lane& lane, const std::string& peer_name) const {
   lane.peer_name = peer_name;
-  lane.path = fmt::format("{} -> {} -> {}", rails_[0].nic->name(), lane.core.queue().describe(), peer_name);
+  lane.path = fmt::format("{} -> {} -> {}", rails_[lane.rail].nic->name(), lane.core.queue().describe(), peer_name);
 }
 
 // Before anybody else sees the lane.
@@ -103,11 +137,13 @@ void Core::mention_grants(strait_lane& lane, strait_peer& peer) const {
 Result<strait_peer*> Core::connect(const std::string& address, sys::Deadline deadline) {
   STRAIT_TRY(const sys::Endpoint to, sys::parse_endpoint(address));
   if (to.port == 0) return fail(Code::invalid, "\"{}\" names no port: peers are named host:port", address);
-  STRAIT_TRY(std::unique_ptr<strait_lane> lane, make_lane(0, 1, true));
+  STRAIT_TRY(const std::uint8_t rail, rail_for({}));
+  STRAIT_TRY(std::unique_ptr<strait_lane> lane, make_lane(0, 1, true, rail));
   auto peer = std::make_unique<strait_peer>();
   STRAIT_TRY(peer->client, rendezvous::Client::connect(to, secret_, deadline));
   STRAIT_TRY(const rendezvous::ConnectReply reply,
-             join(lane->core.queue(), lane->core.depth(), *peer->client, rendezvous::LaneKind::peer, deadline));
+             join(lane->core.queue(), lane->core.depth(), *peer->client, rendezvous::LaneKind::peer, rail, deadline));
+  lane->far_rail = reply.rail;
   peer->node = shared_from_this();
   peer->address = to.text();
   peer->pid = reply.pid;
@@ -128,9 +164,10 @@ Result<strait_peer*> Core::connect(const std::string& address, sys::Deadline dea
 }
 
 Result<strait_lane*> Core::open_lane(strait_peer& peer, std::uint32_t depth, std::uint32_t signal_every,
-                                     sys::Deadline deadline) {
-  STRAIT_TRY(std::unique_ptr<strait_lane> lane, make_lane(depth, signal_every, false));
-  STRAIT_TRY(lane->client, join_peer(lane->core.queue(), lane->core.depth(), peer, deadline));
+                                     const std::string& near_device, sys::Deadline deadline) {
+  STRAIT_TRY(const std::uint8_t rail, rail_for(near_device));
+  STRAIT_TRY(std::unique_ptr<strait_lane> lane, make_lane(depth, signal_every, false, rail));
+  STRAIT_TRY(lane->client, join_peer(lane->core.queue(), lane->core.depth(), peer, rail, lane->far_rail, deadline));
   describe_lane(*lane, peer.name);
   bring_near(*lane, peer, deadline);
   mention_grants(*lane, peer);
@@ -158,9 +195,20 @@ Status fits(const strait_target& out) {
 }
 
 void copy_target(const rendezvous::Target& from, strait_target& out) {
-  const std::uint32_t size = out.struct_size;
-  out = strait_target{size,      from.access,      from.region_id,     from.epoch, from.address, from.length_bytes,
-                      from.rkey, from.signal_rkey, from.signal_address};
+  strait_target all{};
+  all.struct_size = out.struct_size;
+  all.access = from.access;
+  all.region_id = from.region_id;
+  all.epoch = from.epoch;
+  all.address = from.address;
+  all.length_bytes = from.length_bytes;
+  all.rkey = from.rkey;
+  all.signal_rkey = from.signal_rkey;
+  all.signal_address = from.signal_address;
+  static_assert(sizeof all.more_rkeys == sizeof from.more_rkeys && kMaxRails == rendezvous::kLastRail + 1);
+  std::ranges::copy(from.more_rkeys, all.more_rkeys);
+  std::ranges::copy(from.more_signal_rkeys, all.more_signal_rkeys);
+  out = all;
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ Status put_in_pieces(strait_lane& lane, const strait_slice& from, device::Remote
     if (!next.last) {
       STRAIT_TRY(ticket, start(next.at + next.length_bytes));
     }
-    const post::Local local = local_of(part_of(from, next));
+    const post::Local local = local_of(lane, part_of(from, next));
     STRAIT_CHECK(post_piece(lane, post::Kind::put, deadline, [&] {
       const post::Posted posted = lane.core.put(local, {to.addr + next.at, to.rkey}, extras_of(extras, next), id);
       if (posted == post::Posted::ok) settle_piece(lane, id, next, from.length_bytes);
@@ -112,7 +112,7 @@ Status get_in_pieces(strait_lane& lane, const strait_slice& into, device::Remote
                      std::uint64_t& id) {
   const sys::Deadline deadline = into.region->core->deadline(-1);
   return each_piece(piece_bytes(lane, into.length_bytes), into.length_bytes, [&](const Piece& next) -> Status {
-    post::Local local = local_of(part_of(into, next));
+    post::Local local = local_of(lane, part_of(into, next));
     local.unstage = true;
     return post_piece(lane, post::Kind::get, deadline, [&] {
       const post::Posted posted = lane.core.get(local, {from.addr + next.at, from.rkey}, extras_of(extras, next), id);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names and tickets: how a region is handed to peers.
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <optional>
 
 #include "node/core.hpp"
 
@@ -74,10 +77,12 @@ rendezvous::Target Core::target_of(const strait_region& region) const {
   target.epoch = region.epoch.load();
   target.address = region.address;
   target.length_bytes = region.length_bytes;
-  if (!region.remote.empty()) {  // peers are connected over the first NIC
-    target.rkey = region.remote[0].data.rkey();
+  target.more_rkeys.fill(kNoKey);
+  target.more_signal_rkeys.fill(kNoKey);
+  for (std::size_t i = 0; i < region.remote.size(); ++i) {
+    (i == 0 ? target.rkey : target.more_rkeys[i - 1]) = region.remote[i].rkey();
     if (region.signals) {
-      target.signal_rkey = region.remote[0].signals.rkey();
+      (i == 0 ? target.signal_rkey : target.more_signal_rkeys[i - 1]) = region.remote[i].signal_rkey();
       target.signal_address = reinterpret_cast<std::uint64_t>(region.signals.get());
     }
   }
@@ -97,22 +102,36 @@ Result<rendezvous::Target> Core::on_lookup(rendezvous::PeerId, const std::string
   return target;
 }
 
-// A ticket for less than the region gets a key that reaches no further: the rights are then kept by our NIC and not by
+// A ticket for less than the region gets keys that reach no further: the rights are then kept by our NICs and not by
 // the good manners of whoever holds the ticket.
-Result<std::uint32_t> Core::granted_rkey_locked(strait_region& region, const keys::TicketFields& fields) {
-  if (fields.offset == 0 && fields.length_bytes == region.length_bytes && fields.access == region.access) {
-    return region.remote[0].data.rkey();
-  }
-  for (const GrantedKey& granted : region.granted) {
-    if (granted.offset == fields.offset && granted.length_bytes == fields.length_bytes &&
-        granted.access == fields.access) {
-      return granted.key.rkey();
+Status Core::grant_part_locked(strait_region& region, const keys::TicketFields& fields, rendezvous::Target& target) {
+  if (fields.offset == 0 && fields.length_bytes == region.length_bytes && fields.access == region.access) return {};
+  auto granted = std::ranges::find_if(region.granted, [&](const GrantedKey& one) {
+    return one.offset == fields.offset && one.length_bytes == fields.length_bytes && one.access == fields.access;
+  });
+  if (granted == region.granted.end()) {
+    GrantedKey made{fields.offset, fields.length_bytes, fields.access, std::vector<rail::MemoryKey>(rails_.size())};
+    std::optional<Error> first;
+    bool some = false;
+    for (std::size_t i = 0; i < rails_.size() && i < region.remote.size(); ++i) {
+      if (!region.remote[i].data.valid()) continue;
+      auto key = register_part(region, rails_[i], fields.offset, fields.length_bytes, fields.access);
+      if (key) {
+        made.keys[i] = std::move(*key);
+        some = true;
+      } else if (!first) {
+        first = key.error();
+      }
     }
+    if (!some && first) return *first;
+    region.granted.push_back(std::move(made));
+    granted = std::prev(region.granted.end());
   }
-  GrantedKey granted{fields.offset, fields.length_bytes, fields.access, {}};
-  STRAIT_TRY(granted.key, register_part(region, rails_[0], fields.offset, fields.length_bytes, fields.access));
-  region.granted.push_back(std::move(granted));
-  return region.granted.back().key.rkey();
+  for (std::size_t i = 0; i < granted->keys.size(); ++i) {
+    const rail::MemoryKey& key = granted->keys[i];
+    (i == 0 ? target.rkey : target.more_rkeys[i - 1]) = key.valid() ? key.rkey() : kNoKey;
+  }
+  return {};
 }
 
 Result<rendezvous::Target> Core::on_redeem(rendezvous::PeerId, const rendezvous::TicketBytes& ticket) {
@@ -127,13 +146,14 @@ Result<rendezvous::Target> Core::on_redeem(rendezvous::PeerId, const rendezvous:
   if (fields.offset > target.length_bytes || fields.length_bytes > target.length_bytes - fields.offset) {
     return fail(Code::denied, "the ticket's range is outside the region");
   }
-  STRAIT_TRY(target.rkey, granted_rkey_locked(*found->second, fields));
+  STRAIT_CHECK(grant_part_locked(*found->second, fields, target));
   target.address += fields.offset;
   target.length_bytes = fields.length_bytes;
   target.access &= fields.access;
   if ((target.access & STRAIT_REMOTE_WRITE) == 0) {
     target.signal_address = 0;
     target.signal_rkey = 0;
+    target.more_signal_rkeys = {};
   }
   add_proof(target);
   return target;

@@ -3,6 +3,7 @@
 #include "node/region.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "node/core.hpp"
 #include "node/lane.hpp"
@@ -64,14 +65,15 @@ Status Core::stage(strait_region& region, const buffer::Claim& claim) {
   request.address = region.local_address;
   request.length_bytes = region.length_bytes;
   request.access = STRAIT_NIC_LOCAL_WRITE;
-  STRAIT_TRY(region.bounce_key, rails_[0].nic->register_memory(request));
-  region.lkeys[0] = region.bounce_key.lkey();
+  STRAIT_TRY(region.own_keys, register_with_all(*region.exported, request));
+  for (std::size_t i = 0; i < rails_.size(); ++i)
+    if (region.own_keys[i].valid()) region.lkeys[i] = region.own_keys[i].lkey();
   return {};
 }
 
 Status Core::register_local(strait_region& region, const buffer::Claim& claim) {
   const exports::Policy policy{settings_.allow_staging, settings_.reach};
-  STRAIT_TRY(region.exported, book_.get(claim, rails_[0].abilities, policy, region.files));
+  STRAIT_TRY(region.exported, book_.get(claim, abilities_, policy, region.files));
   region.local_address = region.address;
   keys::Allocation allocation{claim.whole.address, claim.whole.length_bytes, key_identity(claim),
                               region.memory != nullptr};
@@ -99,7 +101,7 @@ Status Core::register_slice(strait_region& region, const Error& why) {
   const buffer::Range part{region.address, region.length_bytes};
   if (region.exported->way() != exports::Way::dmabuf || part == region.claim.whole) return why;
   STRAIT_TRY(exports::Exported how,
-             exports::make_reachable(region.claim, part, rails_[0].abilities, {false, exports::Reach::dmabuf, {}}));
+             exports::make_reachable(region.claim, part, abilities_, {false, exports::Reach::dmabuf, {}}));
   how.text += fmt::format(", these {} bytes only: {}", part.length_bytes, why.text);
   Reached::Files files;
   const auto slice = std::make_shared<Reached>(std::move(how), region.claim, files);
@@ -114,13 +116,9 @@ Status Core::register_slice(strait_region& region, const Error& why) {
     request.pages_fd = files->pages.fd();
     request.pages_offset = files->pages.offset();
   }
-  std::vector<rail::MemoryKey> made;
-  for (Rail& rail : rails_) {
-    STRAIT_TRY(rail::MemoryKey key, rail.nic->register_memory(request));
-    made.push_back(std::move(key));
-  }
-  for (std::size_t i = 0; i < made.size(); ++i) region.lkeys[i] = made[i].lkey();
-  region.own_keys = std::move(made);
+  STRAIT_TRY(region.own_keys, register_with_all(*slice, request));
+  for (std::size_t i = 0; i < rails_.size(); ++i)
+    if (region.own_keys[i].valid()) region.lkeys[i] = region.own_keys[i].lkey();
   region.exported = slice;
   region.files = std::move(files);
   counters_.get("registered_slices").add();
@@ -207,19 +205,29 @@ Result<std::vector<RemoteKeys>> Core::make_remote_keys(strait_region& region) {
   if (region.exported->way() == exports::Way::dmabuf) {
     STRAIT_TRY(for_all_rails, region.exported->open());
   }
-  std::vector<RemoteKeys> made;
-  for (Rail& rail : rails_) {
-    RemoteKeys keys;
-    STRAIT_TRY(keys.data, register_part(region, rail, 0, region.length_bytes, region.access));
+  std::vector<RemoteKeys> made(rails_.size());
+  std::optional<Error> first;
+  bool some = false;
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    // Where this process's own registration was refused there is nothing to hope for, and the reason is known.
+    if (region.lkeys[i] == kNoKey) continue;
+    auto data = register_part(region, rails_[i], 0, region.length_bytes, region.access);
+    if (!data) {
+      region.exported->note_refusal(i, "for peers: " + data.error().text);
+      if (!first) first = data.error();
+      continue;
+    }
     if (region.signals) {
       rail::MemoryRequest words;
       words.address = reinterpret_cast<std::uint64_t>(region.signals.get());
       words.length_bytes = Signals::kWordBytes;
       words.access = STRAIT_NIC_LOCAL_WRITE | STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_ATOMIC;
-      STRAIT_TRY(keys.signals, rail.nic->register_memory(words));
+      STRAIT_TRY(made[i].signals, rails_[i].nic->register_memory(words));
     }
-    made.push_back(std::move(keys));
+    made[i].data = std::move(*data);
+    some = true;
   }
+  if (!some && first) return *first;
   return made;
 }
 
@@ -292,7 +300,6 @@ void Core::cut_off_locked(strait_region& region) {
 void Core::release_local(strait_region& region) {
   region.local.reset();
   region.own_keys.clear();
-  region.bounce_key.reset();
   region.staging.reset();
   region.files.reset();
   region.exported.reset();
@@ -443,7 +450,9 @@ void Core::sleep_on_signal(strait_region& region, std::uint32_t index, std::uint
   constexpr std::int64_t kLongestNapNs = 1'000'000;
   const rail::Nic& nic = *rails_[0].nic;
   if (!nic.arm()) return;
-  const std::int64_t nap_ns = std::min(deadline.left_ns(), kLongestNapNs);
+  // The others cannot wake this: it looks at them more often.
+  const std::int64_t longest_ns = rails_.size() == 1 ? kLongestNapNs : kLongestNapNs / 10;
+  const std::int64_t nap_ns = std::min(deadline.left_ns(), longest_ns);
   if (!door_) {
     (void)sys::nap_on(nic.event_fd(), nap_ns);
     return;

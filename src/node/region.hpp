@@ -27,6 +27,12 @@ namespace strait::node {
 
 class Core;
 inline constexpr std::size_t kMaxRails = keys::kMaxRails;
+using keys::kNoKey;
+[[nodiscard]] constexpr std::array<std::uint32_t, kMaxRails> no_keys() {
+  std::array<std::uint32_t, kMaxRails> none{};
+  none.fill(kNoKey);
+  return none;
+}
 
 enum class RegionState : std::uint32_t { live, revoked };
 
@@ -52,8 +58,10 @@ class Signals {
 static_assert(grant::kSignals == STRAIT_SIGNALS);
 
 struct RemoteKeys {
-  rail::MemoryKey data;
+  rail::MemoryKey data;  // not valid: this NIC refused
   rail::MemoryKey signals;
+  [[nodiscard]] std::uint32_t rkey() const { return data.valid() ? data.rkey() : kNoKey; }
+  [[nodiscard]] std::uint32_t signal_rkey() const { return signals.valid() ? signals.rkey() : kNoKey; }
 };
 
 // What a ticket that narrows the region was redeemed for: a key of its own, so that the NIC holds the holder to it.
@@ -61,7 +69,7 @@ struct GrantedKey {
   std::uint64_t offset = 0;
   std::uint64_t length_bytes = 0;
   std::uint32_t access = 0;
-  rail::MemoryKey key;
+  std::vector<rail::MemoryKey> keys;  // one per rail
 };
 
 }  // namespace strait::node
@@ -71,7 +79,7 @@ struct strait_region {
   std::uint64_t address = 0;
   std::uint64_t length_bytes = 0;
   std::uint64_t local_address = 0;  // what the local key calls the first byte: the bounce buffer when staged
-  std::array<std::uint32_t, strait::node::kMaxRails> lkeys{};
+  std::array<std::uint32_t, strait::node::kMaxRails> lkeys = strait::node::no_keys();  // kNoKey: that NIC refused
   std::atomic<strait::node::RegionState> state{strait::node::RegionState::live};
   std::atomic<bool> quarantine_told{false};  // in the log, once
   bool cpu_accessible = false;
@@ -86,16 +94,16 @@ struct strait_region {
   std::shared_ptr<strait::node::Core> core;
   struct strait_memory* memory = nullptr;  // allocated by the Node, else null
 
-  strait::keys::Lease local;                      // for every rail; ended once drained
-  strait::rail::MemoryKey bounce_key;             // staged: of the bounce buffer
-  strait::sys::Mapping reserved;                  // of a descriptor: addresses to call it by,
-  std::vector<strait::rail::MemoryKey> own_keys;  // and its local keys, which no cache holds
+  strait::keys::Lease local;      // for every rail; ended once drained
+  strait::sys::Mapping reserved;  // of a descriptor: addresses to call it by
+  std::vector<strait::rail::MemoryKey>
+      own_keys;  // local ones that no cache holds: of descriptors, bounce buffers, slices
   std::mutex staging_mutex;
   std::unique_ptr<strait::exports::Staging> staging;
-  std::mutex naming_mutex;                        // held by who makes it known to peers
-  bool named = true;                              // false: `remote` waits for that; under naming_mutex
-  std::vector<strait::node::RemoteKeys> remote;   // one per rail; empty once revoked
-  std::vector<strait::node::GrantedKey> granted;  // of the first rail
+  std::mutex naming_mutex;                       // held by who makes it known to peers
+  bool named = true;                             // false: `remote` waits for that; under naming_mutex
+  std::vector<strait::node::RemoteKeys> remote;  // one per rail; empty once revoked
+  std::vector<strait::node::GrantedKey> granted;
   strait::node::Signals signals;
   strait::sys::Mapping view_mapping;  // of accelerator memory that lies in a file
   bool left_behind = false;           // its pages were left to a peer that would not let go

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The registration cache of a Node: one entry per allocation, with a key of every NIC.
+#include <optional>
+
 #include "node/core.hpp"
 
 namespace strait::node {
@@ -10,6 +12,19 @@ std::string cause_of(const Error& why) {
   std::size_t at = why.text.find("did not register");
   if (at != std::string::npos) at = why.text.find(": ", at);
   return at == std::string::npos ? why.text : why.text.substr(at + 2);
+}
+
+bool passes(const Error& why) {
+  return why.code == Code::again || why.code == Code::timeout || why.code == Code::gone;
+}
+
+// What a NIC is not even to be asked; empty: it decides. The way was chosen for all of them.
+std::string not_for(const exports::NicAbilities& nic, const Reached& exported) {
+  if (exported.way() == exports::Way::dmabuf && !nic.imports_fds)
+    return fmt::format("{} imports no descriptors", nic.name);
+  if (exported.way() == exports::Way::host_pages && exported.claim().sort == STRAIT_SORT_MANAGED && !nic.follows_pages)
+    return fmt::format("the memory is managed: it migrates, and {} would keep to pages that it has left", nic.name);
+  return {};
 }
 
 }  // namespace
@@ -64,8 +79,7 @@ Result<Reached::Files> Core::register_early(buffer::Range range) {
   if (rails_.empty()) return fail(Code::unsupported, "this Node has no NIC that memory could be registered with");
   STRAIT_TRY(const buffer::Claim claim, providers_->classify(range));
   Reached::Files files;
-  STRAIT_TRY(ExportBook::Shared exported,
-             book_.get(claim, rails_[0].abilities, exports::Policy{false, settings_.reach}, files));
+  STRAIT_TRY(ExportBook::Shared exported, book_.get(claim, abilities_, exports::Policy{false, settings_.reach}, files));
   keys::Allocation allocation{claim.whole.address, claim.whole.length_bytes, key_identity(claim), true};
   while (exported->way() != exports::Way::staged) {  // which is asked for by name: no NIC is to see it
     const auto lease = acquire(allocation, *exported, STRAIT_NIC_LOCAL_WRITE);
@@ -86,14 +100,13 @@ Result<keys::Lease> Core::acquire(keys::Allocation allocation, Reached& exported
 // reached by the next, unless a way was asked for by name; what it said is kept with what is tried then.
 Result<ExportBook::Shared> Core::next_way(const Reached& refused, const Error& why, bool may_stage,
                                           Reached::Files& files) {
-  const bool passing = why.code == Code::again || why.code == Code::timeout || why.code == Code::gone;
-  if (passing || settings_.reach != exports::Reach::automatic || refused.way() == exports::Way::host_pages ||
+  if (passes(why) || settings_.reach != exports::Reach::automatic || refused.way() == exports::Way::host_pages ||
       refused.claim().provider == nullptr)
     return why;
   exports::Policy policy{may_stage, settings_.reach, refused.refused()};
   policy.refused.push_back({refused.way(), cause_of(why)});
   files.reset();
-  auto next = book_.find_out(refused.claim(), rails_[0].abilities, policy, files);
+  auto next = book_.find_out(refused.claim(), abilities_, policy, files);
   if (next) {
     counters_.get("reach_fallbacks").add();
     log_.write(Level::info, "memory of {}: {} is not taken ({}), {} is tried", refused.claim().device->name,
@@ -111,6 +124,28 @@ Result<ExportBook::Shared> Core::next_way(const Reached& refused, const Error& w
 bool Core::watch_host(const keys::Allocation& allocation) {
   return address_space_.look(allocation.base, allocation.length_bytes).anonymous &&
          monitor_->watch(allocation.base, allocation.length_bytes).has_value();
+}
+
+Result<std::vector<rail::MemoryKey>> Core::register_with_all(Reached& exported, const rail::MemoryRequest& request,
+                                                             bool* passing) {
+  std::vector<rail::MemoryKey> made(rails_.size());
+  std::optional<Error> first;
+  bool some = false;
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    const std::string never = not_for(rails_[i].abilities, exported);
+    auto key = never.empty() ? rails_[i].nic->register_memory(request)
+                             : Result<rail::MemoryKey>(fail(Code::unsupported, "{}", never));
+    if (key) {
+      made[i] = std::move(*key);
+      some = true;
+      continue;
+    }
+    exported.note_refusal(i, cause_of(key.error()));
+    if (passing != nullptr) *passing |= passes(key.error()) || key.error().code == Code::limit;
+    if (!first) first = key.error();
+  }
+  if (!some) return *first;
+  return made;
 }
 
 // The descriptors are closed when this returns, unless somebody else is registering with them.
@@ -140,10 +175,12 @@ Result<keys::Registration> Core::register_everywhere(const keys::Allocation& all
   // Before the NIC is asked: what happens to the memory from here on is known.
   const std::shared_ptr<Kept> kept(new Kept{exported, {}, FreeWatch(exported->claim(), cache_.get(), &freed_)});
   if (allocation.monitored) made.once = !watch_host(allocation);
+  bool passing = false;
+  STRAIT_TRY(kept->keys, register_with_all(*exported, request, &passing));
+  made.once |= passing;  // the next one to share it asks that NIC again
   for (std::size_t i = 0; i < rails_.size(); ++i) {
-    STRAIT_TRY(rail::MemoryKey key, rails_[i].nic->register_memory(request));
-    made.rails[i] = {key.lkey(), key.rkey()};
-    kept->keys.push_back(std::move(key));
+    const rail::MemoryKey& key = kept->keys[i];
+    made.rails[i] = key.valid() ? keys::RailKeys{key.lkey(), key.rkey()} : keys::RailKeys{kNoKey, kNoKey};
   }
   made.keep = kept;
   return made;

@@ -30,7 +30,11 @@ Result<rendezvous::ConnectReply> Core::on_connect(rendezvous::PeerId id, const r
   if (rails_.empty()) return fail(Code::unsupported, "the Node at {} has no NIC", address_);
   const sys::Deadline deadline = connect_deadline(-1);
   rendezvous::ConnectReply reply;
-  std::memcpy(reply.nic.data(), rails_[0].nic->address().bytes, reply.nic.size());
+  // As the far end counts its own: where NICs of one number are on one network, that is the one that reaches it.
+  const std::size_t asked = request.rail % rails_.size();
+  reply.rail = same_wire(rails_[asked]) ? static_cast<std::uint8_t>(asked) : std::uint8_t{0};
+  const rail::Nic& nic = *rails_[reply.rail].nic;
+  std::memcpy(reply.nic.data(), nic.address().bytes, reply.nic.size());
   reply.node = id_;
   reply.pid = sys::process_id();
   reply.host = host_;
@@ -38,7 +42,7 @@ Result<rendezvous::ConnectReply> Core::on_connect(rendezvous::PeerId id, const r
   const strait_nic_connect_request settings = connect_settings(request.nic, request.qpn, deadline);
 
   if (request.lane == rendezvous::LaneKind::extra) {
-    STRAIT_TRY(auto queue, rail::Queue::make(*rails_[0].nic, {kPassiveBlocks, 0}));
+    STRAIT_TRY(auto queue, rail::Queue::make(nic, {kPassiveBlocks, 0}));
     STRAIT_CHECK(queue->connect(settings));
     sleeper_.rouse_now();
     reply.qpn = queue->qpn();
@@ -49,7 +53,8 @@ Result<rendezvous::ConnectReply> Core::on_connect(rendezvous::PeerId id, const r
     return reply;
   }
 
-  STRAIT_TRY(std::unique_ptr<strait_lane> lane, make_lane(0, 1, true));
+  STRAIT_TRY(std::unique_ptr<strait_lane> lane, make_lane(0, 1, true, reply.rail));
+  lane->far_rail = request.rail;
   STRAIT_CHECK(lane->core.queue().connect(settings));
   sleeper_.rouse_now();  // there is a new link to listen on
   reply.qpn = lane->core.queue().qpn();

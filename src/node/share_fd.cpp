@@ -64,17 +64,15 @@ Result<strait_region*> Core::share_fd(int fd, std::uint64_t offset, std::uint64_
   STRAIT_TRY(exported.fd, exports::ExportedFd::copy_of(fd, offset));
   exported.text = fmt::format("dma-buf of the application at offset {}", offset);
   region->exported = std::make_shared<Reached>(std::move(exported), region->claim, region->files);
-  for (Rail& rail : rails_) {
-    rail::MemoryRequest request;
-    request.address = address;
-    request.length_bytes = length_bytes;
-    request.access = STRAIT_NIC_LOCAL_WRITE;
-    request.fd = region->files->fd.fd();
-    request.fd_offset = offset;
-    STRAIT_TRY(rail::MemoryKey key, rail.nic->register_memory(request));
-    region->lkeys[region->own_keys.size()] = key.lkey();
-    region->own_keys.push_back(std::move(key));
-  }
+  rail::MemoryRequest request;
+  request.address = address;
+  request.length_bytes = length_bytes;
+  request.access = STRAIT_NIC_LOCAL_WRITE;
+  request.fd = region->files->fd.fd();
+  request.fd_offset = offset;
+  STRAIT_TRY(region->own_keys, register_with_all(*region->exported, request));
+  for (std::size_t i = 0; i < rails_.size(); ++i)
+    if (region->own_keys[i].valid()) region->lkeys[i] = region->own_keys[i].lkey();
   STRAIT_CHECK(register_remote(*region));
   return adopt(std::move(region));
 }

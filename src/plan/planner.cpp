@@ -29,6 +29,7 @@ Reached reach(const Memory& source, const Nic& nic) {
             fmt::format("{} memory is managed: it migrates, and {} would keep to pages that it has left", source.name,
                         nic.name)};
   }
+  if (!nic.not_taken.empty()) return {false, false, "nothing", nic.not_taken};
   if (source.staged_only) return {false, false, "no registration", refused_text(source, nic)};
   if (!source.reached_by.empty()) return {true, false, source.reached_by, {}};
   if (!source.accelerator) return {true, false, "host pages", {}};

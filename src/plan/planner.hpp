@@ -57,6 +57,7 @@ struct Nic {
   bool follows_pages = false;              // reads host memory through the process's page tables; false: it pins pages
   std::string carries = "RoCEv2 packets";  // what goes over its wire; both ends need the same
   double port_gb_s = 0;                    // of its wire; 0: not said
+  std::string not_taken = {};              // why no transfer of this plan goes over it; empty: one may
 };
 
 enum class Reach { same_process, same_host, other_host };

@@ -53,6 +53,7 @@ struct Fields {
     signed_number(io, m.pid);
     io.bytes(m.host);
     io.text(m.name, kMaxNameBytes);
+    io.choice(m.rail, 0, kLastRail);
   }
   static void target(auto& io, auto& t) {
     io.number(t.access);
@@ -65,6 +66,10 @@ struct Fields {
     io.number(t.signal_address);
     io.number(t.grantable);
     io.bytes(t.proof);
+    for (std::size_t i = 0; i < kLastRail; ++i) {
+      io.number(t.more_rkeys[i]);
+      io.number(t.more_signal_rkeys[i]);
+    }
   }
 };
 

@@ -17,7 +17,8 @@
 
 namespace strait::rendezvous {
 
-inline constexpr std::uint16_t kProtocolVersion = 2;
+inline constexpr std::uint16_t kProtocolVersion = 3;
+inline constexpr std::uint8_t kLastRail = 3;  // of a Node's NICs, counted from 0
 inline constexpr std::size_t kHeaderBytes = 12;
 inline constexpr std::size_t kMaxFrameBytes = 64 * 1024;
 inline constexpr std::size_t kMaxGreetingBytes = 256;  // until the other side has shown that it knows the secret
@@ -57,8 +58,9 @@ struct ConnectRequest {
   std::uint32_t depth = 0;
   Bytes16 node{};  // of the client
   std::int32_t pid = 0;
-  Bytes16 host{};    // the same on two Nodes of one host
-  std::string name;  // how the client calls itself, for people
+  Bytes16 host{};         // the same on two Nodes of one host
+  std::string name;       // how the client calls itself, for people
+  std::uint8_t rail = 0;  // which of the client's NICs `nic` is
 };
 struct ConnectReply {
   NicAddress nic{};
@@ -67,6 +69,7 @@ struct ConnectReply {
   std::int32_t pid = 0;
   Bytes16 host{};
   std::string name;
+  std::uint8_t rail = 0;  // which of the server's NICs `nic` is: targets have a key of each
 };
 // The client's queue is connected: both may send. Answered by Done.
 struct Ready {
@@ -93,6 +96,9 @@ struct Target {
   // For the door of the owner's Node, where a peer of the same host is given the memory itself.
   std::uint32_t grantable = 0;
   Bytes16 proof{};
+  // Of the owner's second NIC and so on.
+  std::array<std::uint32_t, kLastRail> more_rkeys{};
+  std::array<std::uint32_t, kLastRail> more_signal_rkeys{};
 };
 struct LookupReply {
   Target target;

@@ -148,7 +148,7 @@ TEST(Codec, UnknownTypesAreToldApartAndKeepTheirId) {
     const auto parsed = parse(frame, &id);
     ASSERT_FALSE(parsed);
     EXPECT_EQ(parsed.error().code, Code::unsupported);
-    EXPECT_EQ(parsed.error().text, fmt::format("message type {} is not known to this version (2)", type));
+    EXPECT_EQ(parsed.error().text, fmt::format("message type {} is not known to this version (3)", type));
     EXPECT_EQ(id, 31u);
   }
   Frame frame = frame_of(Done{});

@@ -155,7 +155,7 @@ TEST_F(ServiceTest, GarbageIsAnsweredAndClosed) {
 
   Stranger newer(service->endpoint());
   newer.say(Hello{9, {}});
-  EXPECT_EQ(std::get<Refusal>(newer.hear().value()).text, "this node speaks version 2 of the rendezvous, not 9");
+  EXPECT_EQ(std::get<Refusal>(newer.hear().value()).text, "this node speaks version 3 of the rendezvous, not 9");
 
   Stranger malformed(service->endpoint());
   malformed.say(std::string_view("\0\0\0\x08\0\x01\0\0\0\0\0\0", 12));
@@ -196,7 +196,7 @@ TEST_F(ServiceTest, UnknownTypeFromAPeerIsAnsweredAndThePeerStays) {
   peer.say_sealed(frame);
   const auto refused = std::get<Refusal>(peer.hear_sealed().value());
   EXPECT_EQ(refused.code, Code::unsupported);
-  EXPECT_EQ(refused.text, "message type 99 is not known to this version (2)");
+  EXPECT_EQ(refused.text, "message type 99 is not known to this version (3)");
   peer.say_sealed(encode({6, Lookup{"kv/0"}}).value());
   EXPECT_TRUE(std::holds_alternative<LookupReply>(peer.hear_sealed().value()));
 }

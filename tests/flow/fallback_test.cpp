@@ -214,6 +214,77 @@ TEST(FallbackEnds, TheLastRegistrationIsWhatIsPlannedFor) {
   EXPECT_TRUE(names(chosen_of(second), "dma-buf"));
 }
 
+// Two NICs, of which the kernel refuses one: the other is not spoilt by it.
+class OneNicRefuses : public testing::TestWithParam<int> {};
+
+TEST_P(OneNicRefuses, TheOtherServes) {
+  const std::string bad = "strait" + std::to_string(GetParam());
+  const std::string good = "strait" + std::to_string(1 - GetParam());
+  const NodeOptions options =
+      settings({{"nics", "soft:2"}, {"grant", "ring"}, {"kernel_faults", std::to_string(GetParam()) + ":attach=524"}});
+  Pair pair(options, options);
+  Block target(pair.owner, "soft:0", kLength, access::all);
+  Block local(pair.asker, "soft:0", kLength, access::local);
+  for (const Region* each : {&target.region, &local.region}) {
+    const auto path = nlohmann::json::parse(each->path());
+    EXPECT_EQ(path["export"]["way"], "dma-buf fd") << "the way that works, not the next one";
+    for (const auto& key : path["keys"]) {
+      EXPECT_EQ(key.contains("lkey"), key["nic"] == good) << key;
+      EXPECT_EQ(key.contains("refused"), key["nic"] == bad) << key;
+      if (key["nic"] == bad) {
+        EXPECT_TRUE(names(key["refused"], "refused this NIC")) << key;
+      }
+    }
+    EXPECT_TRUE(names(chosen_of(*each), "-> " + good)) << each->path();
+    bool said = false;
+    for (const auto& way : path["ways"]) said = said || names(way["reason"], bad + " did not take the memory: ");
+    EXPECT_TRUE(said) << path;
+  }
+  const Published published = pair.owner.publish("block", target.region).value();
+  const Target place = pair.far.lookup("block").value();
+  const auto bytes = pattern(kLength, 21);
+  local.fill(bytes);
+  Lane one = pair.far.lane().value();
+  Lane other = pair.far.lane().value();
+  Lane& works = one.path().starts_with(good) ? one : other;
+  Lane& refuses = one.path().starts_with(good) ? other : one;
+  ASSERT_TRUE(works.path().starts_with(good) && refuses.path().starts_with(bad)) << one.path() << other.path();
+  ASSERT_TRUE(works.put(local.region.all(), place.at(0)).wait(30s));
+  EXPECT_EQ(target.read(0, kLength), bytes);
+  // Over the other one each end has its sentence, and the lane is still good for other memory.
+  const auto from_here = refuses.put(local.region.all(), place.at(0)).wait(30s);
+  ASSERT_FALSE(from_here);
+  EXPECT_EQ(from_here.error().code, Code::unsupported);
+  EXPECT_TRUE(names(from_here.error().text, bad + " did not take this memory of soft:0")) << from_here.error().text;
+  EXPECT_TRUE(names(from_here.error().text, "refused this NIC")) << from_here.error().text;
+  Block host(pair.asker, "host", kLength, access::local);
+  const auto to_there = refuses.put(host.region.all(), place.at(0)).wait(30s);
+  ASSERT_FALSE(to_there);
+  EXPECT_TRUE(names(to_there.error().text, "that this lane ends at did not take the target's memory"))
+      << to_there.error().text;
+  EXPECT_FALSE(refuses.fetch_add(place.at(0), 1).wait(30s));
+  Block elsewhere(pair.owner, "host", kLength, access::all);
+  const Published there = pair.owner.publish("elsewhere", elsewhere.region).value();
+  host.fill(bytes);
+  ASSERT_TRUE(refuses.put(host.region.all(), pair.far.lookup("elsewhere").value().at(0)).wait(30s));
+  EXPECT_EQ(elsewhere.read(0, kLength), bytes);
+  // From memory, too.
+  const auto registered = info(pair.asker)["cache"]["registered"];
+  const Region again = pair.asker.share(local.memory(), access::local).value();
+  EXPECT_TRUE(names(chosen_of(again), "-> " + good)) << again.path();
+  EXPECT_EQ(info(pair.asker)["cache"]["registered"], registered);
+}
+INSTANTIATE_TEST_SUITE_P(Nics, OneNicRefuses, testing::Values(0, 1),
+                         [](const auto& each) { return "number_" + std::to_string(each.param); });
+
+TEST(BothNicsRefuse, AndThatIsAnError) {
+  Node node = Node::open(settings({{"nics", "soft:2"}, {"kernel_faults", "0:attach=524,1:map=EPERM"}})).value();
+  Memory memory = node.allocate(kLength, {.near = "soft:0"}).value();
+  const auto region = node.share(memory, access::all);
+  ASSERT_FALSE(region);
+  EXPECT_TRUE(names(region.error().text, "errno 524")) << region.error().text;
+}
+
 // A window of 1 MiB for 4 MiB of memory.
 TEST(BarBudget, WhatFitsIsRegisteredInSlicesAndTheRestIsRefused) {
   Pair pair(settings({{"kernel_faults", "bar=1M"}}));

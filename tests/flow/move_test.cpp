@@ -182,5 +182,86 @@ INSTANTIATE_TEST_SUITE_P(Memory, Move,
                            return name(kinds.param.asker) + "To" + name(kinds.param.owner);
                          });
 
+// Two equal NICs: lanes take them in turn, each by keys of its own, and a lane for a device takes the one that the plan
+// names for it. What arrives over the second is counted there.
+class TwoNics : public testing::Test {
+ protected:
+  static NodeOptions options() { return settings({{"nics", "soft:2"}, {"grant", "ring"}, {"accelerators", "soft:2"}}); }
+  static std::uint64_t posted(Node& node, std::size_t nic) {
+    return info(node)["nics"][nic]["counters"]["work_requests"];
+  }
+};
+
+TEST_F(TwoNics, EachCarriesItsLanes) {
+  constexpr std::size_t kSome = 300'000;
+  Pair pair(options(), options());
+  Block target(pair.owner, "soft:0", kSome, access::all);
+  Block local(pair.asker, "soft:1", kSome, access::local);
+  const Published published = pair.owner.publish("target", target.region).value();
+  const Target place = pair.far.lookup("target").value();
+  std::vector<Lane> lanes;
+  for (int i = 0; i < 2; ++i) lanes.push_back(pair.far.lane().value());
+  if (lanes[0].path().starts_with("strait1")) std::swap(lanes[0], lanes[1]);
+  for (std::size_t nic = 0; nic < 2; ++nic) {
+    SCOPED_TRACE(lanes[nic].path());
+    const std::string name = "strait" + std::to_string(nic);
+    ASSERT_TRUE(lanes[nic].path().starts_with(name + " -> "));
+    const auto bytes = pattern(kSome, static_cast<std::uint32_t>(nic) + 31);
+    local.fill(bytes);
+    const std::uint64_t here = posted(pair.asker, nic);
+    const std::uint64_t beside = posted(pair.asker, 1 - nic);
+    auto done = lanes[nic].put(local.region.all(), place.at(0), {.signal = 5}).wait(30s);
+    ASSERT_TRUE(done) << done.error().explain();
+    EXPECT_TRUE(says(done->path, name)) << done->path.str();
+    EXPECT_EQ(target.read(0, kSome), bytes);
+    EXPECT_EQ(target.region.signal(5).read().value(), nic + 1) << "signals have a key of each NIC";
+    EXPECT_GT(posted(pair.asker, nic), here);
+    EXPECT_EQ(posted(pair.asker, 1 - nic), beside) << "the other one had no part in it";
+    const auto other = pattern(kSome, static_cast<std::uint32_t>(nic) + 41);
+    target.fill(other);
+    ASSERT_TRUE(lanes[nic].get(local.region.all(), place.at(0)).wait(30s));
+    EXPECT_EQ(local.read(0, kSome), other);
+    target.fill(std::vector<std::uint8_t>(8));
+    ASSERT_TRUE(lanes[nic].fetch_add(place.at(0), 7).wait(30s));
+    EXPECT_EQ(target.word(0), 7u);
+    // A ticket for a part has keys of its own, of each NIC.
+    const Ticket ticket = target.region.ticket(access::remote_write, 10s, 4096, 4096).value();
+    const Target part = pair.far.redeem(ticket).value();
+    ASSERT_TRUE(lanes[nic].put(local.region.slice(0, 4096), part.at(0)).wait(30s));
+    EXPECT_EQ(target.read(4096, 4096), std::vector<std::uint8_t>(other.begin(), other.begin() + 4096));
+  }
+  // Both ends may begin, over whichever NIC the peer's lane has.
+  Block mine(pair.asker, "host", kSome, access::all);
+  Block theirs(pair.owner, "host", kSome, access::local);
+  const Published back = pair.asker.publish("back", mine.region).value();
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const auto bytes = pattern(kSome, i + 51);
+    theirs.fill(bytes);
+    Lane lane = pair.near.lane().value();
+    ASSERT_TRUE(lane.put(theirs.region.all(), pair.near.lookup("back").value().at(0)).wait(30s)) << lane.path();
+    EXPECT_EQ(mine.read(0, kSome), bytes);
+  }
+}
+
+TEST_F(TwoNics, ALaneForADeviceTakesTheNicOfThePlan) {
+  Pair pair(options(), options());
+  std::set<std::string> taken;
+  for (const std::string device : {"soft:0", "soft:1"}) {
+    const auto plan =
+        nlohmann::json::parse(pair.asker.explain(device, "host@" + pair.owner.address(), {.json = true}).value());
+    ASSERT_FALSE(plan["chosen"].is_null()) << plan;
+    const std::string nic = plan["ways"][plan["chosen"].get<std::size_t>()]["nic"];
+    for (int i = 0; i < 2; ++i) {
+      const Lane lane = pair.far.lane(0, 10s, 1, device).value();
+      EXPECT_TRUE(lane.path().starts_with(nic + " -> ")) << lane.path() << ", planned " << nic;
+    }
+    taken.insert(nic);
+  }
+  EXPECT_EQ(taken.size(), 2u) << "equal NICs are shared out among the devices";
+  const auto unknown = pair.far.lane(0, 10s, 1, "soft:7");
+  ASSERT_FALSE(unknown);
+  EXPECT_TRUE(unknown.error().text.find("there is no memory device \"soft:7\"") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace strait::flow
