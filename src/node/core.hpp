@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -184,6 +185,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   [[nodiscard]] Status open_nics(const Wanted& wanted);
   void open_cache();
   [[nodiscard]] Result<buffer::Claim> recognise(buffer::Range range, std::int64_t& took_ns);
+  [[nodiscard]] std::optional<buffer::Claim> recognised_before(buffer::Range range);
   [[nodiscard]] bool watch_host(const keys::Allocation& allocation);
   [[nodiscard]] Result<Reached::Files> register_early(buffer::Range range);
   [[nodiscard]] Result<keys::Lease> acquire(keys::Allocation allocation, Reached& exported, std::uint32_t access);
@@ -273,6 +275,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   // Of what is done often: looking a counter up takes a lock.
   Counter& regions_shared_ = counters_.get("regions_shared");
   Counter* host_remembered_ = nullptr;  // with the monitor
+  Counter& claims_remembered_ = counters_.get("claims_remembered");
   keys::NodeId id_{};
   keys::TicketKey ticket_key_{};
   std::array<std::byte, 16> host_{};
@@ -286,6 +289,8 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   std::unique_ptr<buffer::Providers> providers_;
   std::unique_ptr<exports::HostRelay> relay_;  // goes before the providers it has memory of
   ExportBook book_;
+  std::mutex known_mutex_;
+  std::map<std::uint64_t, buffer::Claim> known_;  // allocations with an identity that were shared, by their base
   FreedMemory freed_;
   std::int64_t kept_fds_ = 0;  // of memory that was allocated to be networked; under regions_mutex
   std::vector<Rail> rails_;

@@ -7,6 +7,8 @@
 namespace strait::node {
 namespace {
 
+constexpr std::size_t kMostKnown = 4096;
+
 // Without what was being done: the way and the NIC are named beside it.
 std::string cause_of(const Error& why) {
   std::size_t at = why.text.find("did not register");
@@ -55,6 +57,27 @@ void Core::open_cache() {
   }
 }
 
+// What the whole allocation's provider said of it, if that still knows it by the same identity: an address that was
+// freed and handed out again has another one. One question to one provider, where classify() asks them all.
+std::optional<buffer::Claim> Core::recognised_before(buffer::Range range) {
+  std::optional<buffer::Claim> claim;
+  {
+    const std::lock_guard lock(known_mutex_);
+    const auto after = known_.upper_bound(range.address);
+    if (after == known_.begin()) return std::nullopt;
+    const buffer::Range& whole = std::prev(after)->second.whole;
+    const std::uint64_t skip = range.address - whole.address;
+    if (range.length_bytes == 0 || skip >= whole.length_bytes || range.length_bytes > whole.length_bytes - skip)
+      return std::nullopt;
+    claim = std::prev(after)->second;
+  }
+  if (claim->provider->identity(claim->whole) != claim->identity) return std::nullopt;
+  if (claim->cpu_address != 0) claim->cpu_address += range.address - claim->asked.address;
+  claim->asked = range;
+  claims_remembered_.add();
+  return claim;
+}
+
 // "This is host memory" is only remembered while the monitor would have told of any change: addresses are used again,
 // also by devices. Everything else is asked about anew.
 Result<buffer::Claim> Core::recognise(buffer::Range range, std::int64_t& took_ns) {
@@ -68,8 +91,17 @@ Result<buffer::Claim> Core::recognise(buffer::Range range, std::int64_t& took_ns
     }
   }
   const std::int64_t before_ns = sys::now_ns();
+  if (auto known = recognised_before(range)) {
+    took_ns = sys::now_ns() - before_ns;
+    return *known;
+  }
   auto claim = providers_->classify(range);
   took_ns = sys::now_ns() - before_ns;
+  if (claim && claim->identity != 0) {
+    const std::lock_guard lock(known_mutex_);
+    if (known_.size() >= kMostKnown) known_.clear();  // finding out again is no more than what it costs without
+    known_.insert_or_assign(claim->whole.address, *claim);
+  }
   return claim;
 }
 

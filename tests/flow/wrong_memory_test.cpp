@@ -97,6 +97,41 @@ TEST_F(WrongMemory, FreedByAnotherNode) {
   EXPECT_EQ(cached()["registered"].get<std::uint64_t>(), registered + 1);
 }
 
+// What was recognised is remembered by its identity: freed and allocated at the same address it is another, however
+// often it was hit before.
+TEST_F(WrongMemory, AnAddressThatIsUsedAgainIsRecognisedAnew) {
+  const auto remembered = [&] { return info(node)["counters"]["claims_remembered"].get<std::uint64_t>(); };
+  const auto registered = [&] { return info(node)["cache"]["registered"].get<std::uint64_t>(); };
+  const auto identity = [](const Region& region) {
+    return nlohmann::json::parse(region.path())["allocation"]["identity"].get<std::uint64_t>();
+  };
+  int again = 0;
+  std::uint8_t* was = nullptr;
+  std::uint64_t last = 0;
+  for (int i = 0; i < 50 && again < 3; ++i) {
+    Memory memory = allocate();
+    const std::uint64_t before = remembered();
+    const std::uint64_t known = registered();
+    const Region region = node.share(memory, access::local).value();
+    EXPECT_EQ(remembered(), before) << "never seen, whatever was at this address";
+    EXPECT_EQ(registered(), known + 1);
+    EXPECT_NE(identity(region), last);
+    if (at(memory) == was) ++again;
+    was = at(memory);
+    last = identity(region);
+    for (const std::size_t offset : {std::size_t{0}, std::size_t{4096}}) {
+      const Region part = node.share(at(memory) + offset, kBlock - offset, access::local).value();
+      EXPECT_EQ(identity(part), last);
+      EXPECT_EQ(nlohmann::json::parse(part.path())["kind"], test_device());
+    }
+    EXPECT_EQ(remembered(), before + 2);
+    EXPECT_EQ(registered(), known + 1);
+    const auto past = node.share(at(memory) + 4096, kBlock * 64, access::local);
+    EXPECT_FALSE(past) << "what is remembered ends where it ends";
+  }
+  EXPECT_EQ(again, 3) << "the device hands out freed addresses again, or this shows nothing";
+}
+
 TEST_F(WrongMemory, StraddlingTwoAllocations) {
   const Memory one = allocate();
   const Memory other = allocate();
