@@ -2,7 +2,9 @@
 #include "soft/nic/memory.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 
 #include "soft/nic/indirect.hpp"
@@ -64,6 +66,21 @@ std::uint64_t atomic_word(std::byte* at, const AtomicRequest& request) {
   return request.swap ? swap_word(word, request) : add_word(word, request);
 }
 
+// The caller's own descriptor: no provider's copies stand behind it.
+Error not_mappable(const Error& why) {
+  constexpr int kNoSuchOperation = 524;  // ENOTSUPP of the kernel, which has no name here
+  constexpr std::array kRefusals{ENODEV, EINVAL, EOPNOTSUPP, EPERM, EACCES, kNoSuchOperation};
+  if (std::ranges::find(kRefusals, why.sys_errno) == kRefusals.end()) return why;  // short of something
+  Error error = fail(Code::unsupported,
+                     "the driver that exported this descriptor lets no CPU map it ({}), and a NIC in software reaches "
+                     "what is behind a descriptor in no other way",
+                     errno_text(why.sys_errno));
+  error.sys_errno = EOPNOTSUPP;
+  return with_remedy(std::move(error),
+                     "share the memory by its pointer, where the driver's own copies reach it, or use a NIC whose "
+                     "driver takes dma-bufs");
+}
+
 }  // namespace
 
 const char* fault_text(KeyFault fault) {
@@ -102,7 +119,7 @@ Status MemoryTable::translate(Registration& made, const strait_nic_mr_request& r
         made.bytes = made.mapping.data() + skip;
         return {};
       }
-      if (request.port == nullptr) return mapped.error();
+      if (request.port == nullptr) return not_mappable(mapped.error());
       if (mapped.error().sys_errno != ENOMEM) unmappable_ = request.port;
     }
     STRAIT_TRY(made.held, sys::Fd::copy_of(request.fd));

@@ -94,7 +94,10 @@ TEST_F(PortAndFile, WithNeitherItIsRefused) {
   without.port = nullptr;
   const auto made = table_.add(without);
   ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().sys_errno, EPERM) << made.error().explain();
+  EXPECT_EQ(made.error().code, Code::unsupported);
+  EXPECT_EQ(made.error().sys_errno, EOPNOTSUPP) << made.error().explain();
+  EXPECT_NE(made.error().text.find("lets no CPU map it (EPERM"), std::string::npos) << made.error().text;
+  EXPECT_NE(made.error().remedy.find("share the memory by its pointer"), std::string::npos) << made.error().remedy;
   EXPECT_EQ(open_descriptors(), 1);
 }
 
