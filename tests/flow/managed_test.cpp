@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Managed memory of CUDA: the CPU reaches it, its pages migrate, and no descriptor of it is made. Run where there is a
+// Managed memory of CUDA: the CPU reaches it, its pages migrate, and no descriptor of it is made. And memory of several
+// handles (VMM) and of a pool, which are exported. Run where there is a
 // libcuda.so.1: under `strait run --accelerators cuda:1`, or on a machine with a GPU.
 #include <dlfcn.h>
 
@@ -98,6 +99,111 @@ TEST(ManagedMemory, IsStagedForANicThatPins) {
   }
 }
 #endif
+
+// Memory that a program makes with the driver's other calls, and a Node shares: registered, moved both ways.
+class DriversMemory : public testing::Test {
+ protected:
+  using Pointer = std::uint64_t;
+  struct Location {
+    int type = 1;  // a device
+    int id = 0;
+  };
+  struct Access {
+    Location location;
+    int flags = 3;  // read and write
+  };
+  struct Properties {
+    int type = 1;  // pinned
+    int handle_types = 0;
+    Location location;
+    void* unused = nullptr;
+    unsigned char flags[8] = {};
+  };
+  void SetUp() override {
+    library_ = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library_, nullptr) << "there is no CUDA driver";
+    ASSERT_EQ(call<int (*)(unsigned)>("cuInit")(0), 0);
+    void* context = nullptr;
+    ASSERT_EQ((call<int (*)(void**, int)>("cuDevicePrimaryCtxRetain")(&context, 0)), 0);
+    ASSERT_EQ(call<int (*)(void*)>("cuCtxPushCurrent_v2")(context), 0);
+  }
+  void TearDown() override {
+    void* context = nullptr;
+    EXPECT_EQ(call<int (*)(void**)>("cuCtxPopCurrent_v2")(&context), 0);
+    EXPECT_EQ(call<int (*)(int)>("cuDevicePrimaryCtxRelease_v2")(0), 0);
+  }
+  template <class Function>
+  [[nodiscard]] Function call(const char* name) const {
+    const auto found = reinterpret_cast<Function>(::dlsym(library_, name));
+    EXPECT_NE(found, nullptr) << name;
+    return found;
+  }
+  static void expect_moved(Pointer base, std::size_t length) {
+    Pair pair(settings({{"accelerators", "cuda"}, {"nics", "soft"}}), settings({{"accelerators", "none"}}));
+    auto* const at = reinterpret_cast<void*>(base);
+    auto region = pair.owner.share(at, length, access::all);
+    ASSERT_TRUE(region) << region.error().explain();
+    const nlohmann::json path = path_of(*region);
+    EXPECT_EQ(path["export"]["way"], "dma-buf fd") << path;
+    EXPECT_TRUE(path["chosen"].get<std::string>().starts_with("zero-copy: dma-buf -> strait0")) << path["chosen"];
+    EXPECT_EQ(std::stoull(path["allocation"]["base"].get<std::string>(), nullptr, 16), base);
+    EXPECT_GE(path["allocation"]["length"].get<std::uint64_t>(), length) << "all of it, not the first handle's";
+    const Published published = pair.owner.publish("memory", *region).value();
+    const Target place = pair.far.lookup("memory").value();
+    Block local(pair.asker, "host", length, access::local);
+    const auto bytes = pattern(length, 17);
+    local.fill(bytes);
+    ASSERT_TRUE(pair.far.put(local.region.all(), place.at(0), {.require = zero_copy}).wait(30s));
+    std::vector<std::uint8_t> there(length);
+    ASSERT_TRUE(pair.owner.copy(there.data(), at, length));
+    EXPECT_EQ(there, bytes);
+    const auto other = pattern(length, 18);
+    ASSERT_TRUE(pair.owner.copy(at, other.data(), length));
+    ASSERT_TRUE(pair.far.get(local.region.all(), place.at(0), {.require = zero_copy}).wait(30s));
+    EXPECT_EQ(local.read(0, length), other);
+  }
+
+ private:
+  void* library_ = nullptr;
+};
+
+TEST_F(DriversMemory, OfTwoHandlesSideBySideIsOneRegistration) {
+  Properties properties;
+  std::size_t unit = 0;
+  ASSERT_EQ(
+      (call<int (*)(std::size_t*, const Properties*, int)>("cuMemGetAllocationGranularity")(&unit, &properties, 0)), 0);
+  Pointer base = 0;
+  ASSERT_EQ((call<int (*)(Pointer*, std::size_t, std::size_t, Pointer, unsigned long long)>("cuMemAddressReserve")(
+                &base, 2 * unit, 0, 0, 0)),
+            0);
+  const Access both;
+  for (const std::size_t at : {std::size_t{0}, unit}) {
+    std::uint64_t handle = 0;
+    ASSERT_EQ((call<int (*)(std::uint64_t*, std::size_t, const Properties*, unsigned long long)>("cuMemCreate")(
+                  &handle, unit, &properties, 0)),
+              0);
+    ASSERT_EQ((call<int (*)(Pointer, std::size_t, std::size_t, std::uint64_t, unsigned long long)>("cuMemMap")(
+                  base + at, unit, 0, handle, 0)),
+              0);
+    ASSERT_EQ(
+        (call<int (*)(Pointer, std::size_t, const Access*, std::size_t)>("cuMemSetAccess")(base + at, unit, &both, 1)),
+        0);
+    ASSERT_EQ(call<int (*)(std::uint64_t)>("cuMemRelease")(handle), 0);
+  }
+  expect_moved(base, 2 * unit);
+  for (const std::size_t at : {std::size_t{0}, unit})
+    ASSERT_EQ((call<int (*)(Pointer, std::size_t)>("cuMemUnmap")(base + at, unit)), 0);
+  ASSERT_EQ((call<int (*)(Pointer, std::size_t)>("cuMemAddressFree")(base, 2 * unit)), 0);
+}
+
+TEST_F(DriversMemory, OfAPool) {
+  Pointer base = 0;
+  ASSERT_EQ((call<int (*)(Pointer*, std::size_t, void*)>("cuMemAllocAsync")(&base, kBytes, nullptr)), 0);
+  ASSERT_EQ(call<int (*)(void*)>("cuStreamSynchronize")(nullptr), 0);
+  expect_moved(base, kBytes);
+  ASSERT_EQ((call<int (*)(Pointer, void*)>("cuMemFreeAsync")(base, nullptr)), 0);
+  ASSERT_EQ(call<int (*)(void*)>("cuStreamSynchronize")(nullptr), 0);
+}
 
 }  // namespace
 }  // namespace strait::flow

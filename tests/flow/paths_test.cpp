@@ -2,6 +2,8 @@
 // Every pair of memories that this process has, as `strait explain --table` lists them: the bytes are moved, and the
 // way they took is the one that was said. Run by ctest on the software accelerators of all vendors (`strait run
 // --accelerators`), and by hand wherever there is hardware.
+#include <dlfcn.h>
+
 #include <map>
 
 #include "flow.hpp"
@@ -43,6 +45,24 @@ Counted counted(Node& node) {
   return out;
 }
 
+// What software Gaudis count of their own bytes; empty where there are none.
+std::map<std::string, std::uint64_t> gaudi_bytes() {
+  std::map<std::string, std::uint64_t> out;
+  void* const library = ::dlopen("libstrait-gaudi.so", RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) return out;
+  const auto counters =
+      reinterpret_cast<std::size_t (*)(char*, std::size_t)>(::dlsym(library, "strait_soft_gaudi_counters"));
+  std::string text(16384, '\0');
+  text.resize(counters(text.data(), text.size()));
+  ::dlclose(library);
+  for (const std::string name : {"host_bytes", "link_bytes"}) {
+    const std::size_t at = text.find("," + name + "=");
+    EXPECT_NE(at, std::string::npos) << text;
+    if (at != std::string::npos) out[name] = std::stoull(text.substr(at + name.size() + 2));
+  }
+  return out;
+}
+
 nlohmann::json chosen(Node& node, const std::string& from, const std::string& to) {
   const auto text = node.explain(from, to, {.json = true});
   EXPECT_TRUE(text) << text.error().explain();
@@ -77,9 +97,22 @@ TEST(Paths, CopiesWithinAProcessTakeTheWayThatIsSaid) {
       const auto bytes = pattern(kBytes, ++seed);
       const Memory source = filled(node, from, bytes);
       const Memory target = filled(node, to, std::vector<std::uint8_t>(kBytes));
+      const bool by_link = kind_of(from) == "gaudi" && kind_of(to) == "gaudi" && from != to;
       const Counted before = counted(node);
+      auto bytes_before = gaudi_bytes();
       const auto copied = node.copy(target.data(), source.data(), kBytes);
+      auto bytes_after = gaudi_bytes();
       const Counted after = counted(node);
+      if (by_link) {
+        EXPECT_EQ(way["kind"], "link");
+        EXPECT_EQ(way["name"], from + " -> " + to + " over Gaudi link");
+        if (!bytes_after.empty()) {  // hardware counts nowhere that we know
+          EXPECT_EQ(bytes_after["link_bytes"], bytes_before["link_bytes"] + kBytes);
+          EXPECT_EQ(bytes_after["host_bytes"], bytes_before["host_bytes"]) << "no byte passed host memory";
+        }
+      } else if (kind_of(from) == kind_of(to)) {
+        EXPECT_EQ(way["kind"], from == to ? "engine" : "link");
+      }
       EXPECT_EQ(after.wqes, before.wqes) << "no NIC took part";
       if (way["kind"] == "engine" || way["kind"] == "link") {
         ASSERT_TRUE(copied) << copied.error().explain();

@@ -117,6 +117,9 @@ TEST_P(Invalidated, InTheMiddleOfATransferEndsItAndNothingElse) {
   ASSERT_FALSE(put);
   EXPECT_EQ(put.error().code, Code::denied) << put.error().explain();
   EXPECT_EQ(put.error().syndrome, 0x13u) << "remote access error, as of a key that maps nothing";
+  EXPECT_TRUE(tells(put.error(), "was refused by the owner's NIC: ") && tells(put.error(), " (syndrome 0x13)"))
+      << put.error().explain();
+  EXPECT_FALSE(put.error().remedy.empty()) << put.error().explain();
   EXPECT_EQ(target.read(kBytes - 4096, 4096), std::vector<std::uint8_t>(4096)) << "the end never arrived";
   // Other memory of the same NIC still works.
   Block another(pair.owner, "host", 4096, access::all);
