@@ -6,7 +6,7 @@
  * answered with "unsupported" on its behalf.
  *
  *   cc -shared -fPIC provider.c -o libdesk.so
- *   strait_provider_conformance --plugin ./libdesk.so        the suite that every provider passes
+ *   strait_provider_conformance --plugin ./libdesk.so        the suite that every provider passes (docs/buffer.md)
  *   STRAIT_PLUGINS=./libdesk.so strait info                  and use it
  */
 #include <pthread.h>
