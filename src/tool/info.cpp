@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "strait/strait.hpp"
+#include "tool/between.hpp"
 #include "tool/command.hpp"
 #include "tool/counters.hpp"
 #include "tool/json.hpp"
@@ -31,6 +32,9 @@ const Manual kInfoManual{
         "allocated, registered in every way there is, and freed. A \"yes\" has just worked; a \"no\" has the "
         "number of its reason. Below is what each provider and each NIC needs, and what of it is there. Trying takes a "
         "device into use for a moment (a CUDA context, the compute node of a Gaudi).\n"
+        "\n"
+        "Also said: how bytes travel between processes of this host. Whether process_vm calls work is tried with a "
+        "child process, whose UDP port 4791 is is looked up.\n"
         "\n"
         "An option has one of three origins: caller (--set here, or the program that opens the Node), environment "
         "(STRAIT_NAME), or default. The first that speaks wins.\n"
@@ -145,6 +149,14 @@ void print_reach(const Json& info, bool tried) {
   fmt::print("{}", requirements_page(info));
 }
 
+void print_between(const Json& between) {
+  heading("between processes of this host");
+  row("memory", between.at("process_vm").value("text", "?"));
+  row("", between.at("userfaultfd").value("text", "?"));
+  row("packets", between.at("port_4791").value("text", "?"));
+  row("", between.value("other_users", "?"));
+}
+
 // Another Node's counters. The one opened here has the secret, and is not shown.
 int run_counters_of(Node& node, const InfoArguments& arguments) {
   const auto text = node.counters_of(arguments.of);
@@ -168,6 +180,7 @@ int run_info(const InfoArguments& arguments) {
     return complain(with_remedy(fail(Code::invalid, "--of asks a running Node for its counters, and for nothing else"),
                                 "strait info --counters --of HOST:PORT"));
   }
+  const Json between = between_processes();  // first: the Node has threads
   auto node = Node::open({.settings = parse_settings(arguments.pairs)});
   if (!node) return complain(node.error());
   if (!arguments.of.empty()) return run_counters_of(*node, arguments);
@@ -184,6 +197,7 @@ int run_info(const InfoArguments& arguments) {
     if (!found.is_object()) return complain(fail(Code::system, "the library's answer is not JSON: {}", *reach));
     info.update(found);
   }
+  info["between_processes"] = between;
   if (arguments.json) {
     fmt::print("{}\n", json_pages(info));
     return kDone;
@@ -201,6 +215,7 @@ int run_info(const InfoArguments& arguments) {
   }
   if (!only_some) {
     print_devices(info, tried);
+    print_between(between);
     print_reach(info, tried);
   }
   if (arguments.options) print_options(info);

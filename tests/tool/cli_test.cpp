@@ -128,6 +128,7 @@ TEST(Info, JsonHasDevicesOptionsAndCounters) {
   EXPECT_EQ(info.at("nics").at(0).at("software"), true);
   EXPECT_TRUE(info.at("counters").is_object());
   EXPECT_GT(info.at("options").size(), 5u);
+  EXPECT_TRUE(info.at("between_processes").at("process_vm").at("works").is_boolean());
 }
 
 TEST(Info, SaysWhatIsThereIn80Columns) {
@@ -138,7 +139,8 @@ TEST(Info, SaysWhatIsThereIn80Columns) {
     EXPECT_LE(widest(outcome.out), 80u) << outcome.out;
   }
   const std::string text = strait({"info"}).out;
-  for (const char* words : {"accelerators", "soft:0", "(software)", "NICs", "memory kinds", "host"}) {
+  for (const char* words : {"accelerators", "soft:0", "(software)", "NICs", "memory kinds", "host", "between processes",
+                            "process_vm", "userfaultfd", "UDP port 4791"}) {
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
   }
 }
