@@ -492,16 +492,19 @@ def uverbs():
         return b"\0" + struct.pack("<H", len(head + body)) + head + body
 
     def command(number, core, room, driver=b"", driver_room=0):
-        attributes = [(0, len(core), 0x11000), (1, room, 0x12000), (2, 8, number)]
+        def at(what, where):  # what fits into the attribute lies there
+            return struct.unpack("<Q", what.ljust(8, b"\0"))[0] if len(what) <= 8 else where
+
+        attributes = [(0, len(core), at(core, 0x11000)), (1, room, 0x12000), (2, 8, number)]
         if driver:
-            attributes.append((0x1000, len(driver), 0x13000))
+            attributes.append((0x1000, len(driver), at(driver, 0x13000)))
         if driver_room:
             attributes.append((0x1001, driver_room, 0x14000))
         return put(0x11000, core) + (put(0x13000, driver) if driver else b"") + call(0, 0, *attributes)
 
     pd = command(3, struct.pack("<Q", 0), 4, driver_room=4)  # handle 1
     mr = command(9, struct.pack("<QQQQII", 0, 0x18000, 0x1000, 0x18000, 1, 0xF), 12)
-    rereg = command(10, struct.pack("<QIIQQQII", 0, 2, 5, 0x19000, 0x800, 0x19000, 1, 0xF), 8)
+    rereg = command(11, struct.pack("<QIIQQQII", 0, 2, 5, 0x19000, 0x800, 0x19000, 1, 0xF), 8)
     channel = command(17, struct.pack("<Q", 0), 4)
     cq_driver = struct.pack("<QQIBBHHHI", 0x15000, 0x16000, 64, 0, 0, 0, 0, 0, 0)
     cq = put(0x13000, cq_driver) + call(3, 0, (0, 0, 0), (1, 4, 15), (2, 8, 0x1234), (4, 4, 0), (6, 4, 0x12000),
@@ -520,7 +523,26 @@ def uverbs():
         body += struct.pack("<BBBBBBBBBBBBBBH", state, 0, 3, 0, 0, 1, 1, 12, 1, 14, 7, 7, 1, 0, 0)
         return command(26, body, 0)
 
+    def ex_modify(handle):  # to INIT, with what only the newer command has
+        return command(0x8000001A, bytes(64) + struct.pack("<IIIIIIIHH", handle, 0x39, 0, 0, 0, 0, 0xF, 0, 0) +
+                       struct.pack("<BBBBBBBBBBBBBBH", 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + bytes(8), 8)
+
     connected = pd + cq + qp(2, 2) + modify(3, 0x39, 1) + modify(3, 0x121181 | 0x8000, 2) + modify(3, 0x12E01, 3)
+    # Handles: domain 1, queue 2, and then what is made next.
+    shared = put(0x13000, struct.pack("<QQIIII", 0x15000, 0x16000, 0, 0, 0, 0)) + call(
+        5, 0, (0, 0, 0), (1, 0, 1), (4, 8, 0x77), (5, 4, 15), (6, 4, 2), (7, 4, 0), (9, 8, 0), (11, 4, 0x12000),
+        (12, 4, 0x12004), (13, 4, 0x12008), (0x1000, 32, 0x13000), (0x1001, 8, 0x14000))
+    srq_use = command(33, struct.pack("<IIII", 2, 2, 0, 4), 0) + command(34, struct.pack("<QII", 0, 2, 0), 16)
+    xrcd = command(37, struct.pack("<QII", 0, 0xFFFFFFFF, 0o100), 4)  # of no file
+    xrc_target = put(0x13000, bytes(64)) + put(0x11000, bytes(20)) + call(
+        4, 0, (0, 0, 0), (1, 0, 1), (7, 8, 0x4321), (8, 20, 0x11000), (9, 8, 10), (13, 20, 0x12000), (14, 4, 0x12100),
+        (0x1000, 64, 0x13000), (0x1001, 40, 0x14000))
+    open_target = command(40, struct.pack("<QQIIB7x", 0, 0x77, 1, 0x10001, 10), 32)  # as the first is called
+    window = command(14, struct.pack("<QIB3x", 0, 1, 1), 8, struct.pack("<IBBH", 0, 0, 0, 0), 8)
+    resize = command(19, struct.pack("<QII", 0, 1, 31), 4, struct.pack("<QHHI", 0x18000, 64, 0, 0))
+    on_demand = command(9, struct.pack("<QQQQII", 0, 0x18000, 0x1000, 0x18000, 1, 0x4F), 12)
+    advise = put(0x11000, struct.pack("<QII", 0x18000, 64, 0x1001)) + call(
+        7, 2, (0, 0, 1), (1, 8, 1), (2, 4, 1), (3, 16, 0x11000))
     dmabuf = call(7, 4, (0, 0, 0), (1, 0, 1), (2, 8, 0), (3, 8, 4096), (4, 8, 0), (5, 0, 2), (6, 4, 1), (7, 4, 0x12000),
                   (8, 4, 0x12004))
     ah = command(5, struct.pack("<QQII", 0, 0, 1, 0) + bytes(10) + b"\xff\xff\x0a\0\0\2" +
@@ -539,6 +561,14 @@ def uverbs():
         "cq": cq + call(3, 1, (0, 0, 1), (1, 8, 0x12000)),
         "qp-rc": connected + command(25, struct.pack("<QII", 0, 3, 0xFFFF), 144) + call(4, 1, (0, 0, 3), (1, 4, 0x12000)),
         "qp-ud": pd + cq + qp(4, 2) + modify(3, 0x71, 1),
+        "ex-query-device": command(0x80000001, struct.pack("<II", 0, 0), 304),
+        "srq": pd + shared + srq_use + call(5, 1, (0, 0, 2), (1, 4, 0x12000)),
+        "xrc": xrcd + xrc_target + open_target + call(4, 1, (0, 0, 3), (1, 4, 0x12000)) +
+               call(4, 1, (0, 0, 2), (1, 4, 0x12000)) + call(10, 0, (0, 0, 1)),
+        "window": pd + window + call(8, 0, (0, 0, 2)),
+        "cq-resize": cq + resize,
+        "qp-ex-modify": pd + cq + qp(2, 2) + ex_modify(3),
+        "on-demand": pd + on_demand + advise,
         "qp-error": connected + modify(3, 1, 6) + modify(3, 1, 0),
     }
 
