@@ -93,6 +93,46 @@ TEST(CxiLane, PositionsOutliveALane) {
   EXPECT_EQ(rig.device->complaint(), "");
 }
 
+TEST(CxiLane, ALaneThatWasGivenBackRefuses) {
+  CxiRig rig;
+  {
+    ki::Lane<kOne> lane(rig.queue());
+    ASSERT_TRUE(lane.put(rig.from(), 0, rig.to(), 0, 8).ok());
+    lane.give_back();
+    EXPECT_EQ(lane.put(rig.from(), 0, rig.to(), 0, 8).posted, ki::Posted::invalid);
+    EXPECT_EQ(lane.put_value(1, rig.to(), 0).posted, ki::Posted::invalid);
+    EXPECT_EQ(lane.flush(soon()).waited, Waited::error);
+  }
+  EXPECT_EQ(rig.state.transmit.next, 10u);
+  ki::Lane<kOne> next(rig.queue());
+  ASSERT_TRUE(next.put(rig.from(), 0, rig.to(), 0, 8).ok());
+  EXPECT_EQ(next.flush(soon()).success, 2u);
+}
+// Whole blocks behind halves of one, around the end of the ring and in a ring that is full.
+TEST(CxiLane, BlocksBehindHalvesInAFullRing) {
+  CxiRig rig;
+  ki::Lane<kOne> lane(rig.queue());
+  std::uint64_t posted = 0;
+  for (unsigned round = 0; round < 40; ++round) {
+    rig.device->stall(true);
+    const ki::How later{.ring_later = true};
+    for (unsigned i = 0;; ++i) {
+      const bool half = (i + round) % 4 != 1;
+      const ki::Pending put = half ? lane.put_value(std::uint64_t{round} << 32 | i, rig.to(), 512 + 8 * i, later)
+                                   : lane.put(rig.from(), 0, rig.to(), 0, 8, later);
+      if (!put.ok()) {
+        EXPECT_EQ(put.posted, ki::Posted::full);
+        break;
+      }
+      ++posted;
+    }
+    rig.device->stall(false);
+    ASSERT_EQ(lane.flush(soon()).success, posted) << round;
+  }
+  EXPECT_GT(posted, 40u * 59u);
+  EXPECT_EQ(rig.device->complaint(), "");
+}
+
 // A success alone does not make the device write: without the armed event nobody would ever know.
 TEST(CxiLane, ModelAWaitsForTheCountersThatAPeersPutsCountOn) {
   CxiRig rig;

@@ -322,6 +322,11 @@ class Lane {
     fine = fine && how.counter < counters_;
     return {0, how.counter, false, fine ? Posted::ok : Posted::invalid};
   }
+  STRAIT_HD_INLINE Pending check_length(bool fine, std::uint64_t bytes, const How& how) const {
+    Pending out = check(fine, how);
+    if (out.ok() && bytes > kLongest) out.posted = Posted::too_long;
+    return out;
+  }
   STRAIT_HD_INLINE static Outcome refusal() {
     Outcome out{};
     out.waited = Waited::error;
@@ -332,16 +337,33 @@ class Lane {
   STRAIT_HD_INLINE Pending dma(wire::cxi::DmaOp op, std::uint32_t when, const LocalMemory& local,
                                std::uint64_t local_offset, const RemoteMemory& remote, std::uint64_t remote_offset,
                                std::uint64_t bytes, const How& how) {
-    Pending out = check(inside(local, local_offset, bytes) && inside(remote, remote_offset, bytes), how);
-    if (out.ok() && bytes > kLongest) out.posted = Posted::too_long;
-    if (!out.ok()) return out;
-    return alone<true>(out, how, [&] {
-      return core_.transmit(
-          full_dma(op, {remote.dfa, remote.index_ext, remote.offset + remote_offset}, local.iova + local_offset,
-                   local.lac, static_cast<std::uint32_t>(bytes), core_.telling(when, how), how.match_bits, how.tag)
-              .words,
-          how);
-    });
+    const bool fine = inside(local, local_offset, bytes) && inside(remote, remote_offset, bytes);
+    const auto command = [&](const Telling& tell) {
+      return full_dma(op, {remote.dfa, remote.index_ext, remote.offset + remote_offset}, local.iova + local_offset,
+                      local.lac, static_cast<std::uint32_t>(bytes), tell, how.match_bits, how.tag);
+    };
+    if constexpr (Core<S>::kShared) {
+      const Pending out = check_length(fine, bytes, how);
+      if (!out.ok()) return out;
+      return alone(out, how, [&] { return core_.transmit(command(core_.telling(when, how)).words, how); });
+    } else {
+      Pending out{0, how.counter, false, Posted::ok};
+      group_.sync();
+      if (group_.rank() == 0) {
+        const auto make_ready = [&] {
+          out = check_length(fine, bytes, how);
+          if (out.ok()) out.posted = core_.make_ready(how);
+          return out.ok();
+        };
+        const bool ready = core_.ready(how);
+        if ((fine & ready & (bytes <= kLongest)) || make_ready()) {
+          core_.write_block(command(core_.tell(when, how)).words, how);
+          core_.template show<true>(how);
+          out.posted = Posted::ok;
+        }
+      }
+      return group_.share(out);
+    }
   }
   STRAIT_HD_INLINE Pending immediate(const Pending& checked, std::uint32_t index_ext, const How& how,
                                      const std::uint64_t (&words)[4]) {
@@ -364,13 +386,13 @@ class Lane {
     });
   }
 
-  // Rank 0 tries until there is room or the time is up, and rings. `Whole`: for a command of whole blocks.
-  template <bool Whole = false, class Try>
+  // Rank 0 tries until there is room or the time is up, and rings.
+  template <class Try>
   STRAIT_HD_INLINE Pending alone(Pending out, const How& how, Try&& once) {
     group_.sync();
     if (group_.rank() == 0) {
       out.posted = core_.within(how.room_ns, once);
-      if (out.ok()) core_.template show<Whole>(how);
+      if (out.ok()) core_.show(how);
     }
     return group_.share(out);
   }

@@ -32,6 +32,18 @@ class OwnCommands {
   STRAIT_HD_INLINE void give_back() {
     ring_->next = next_;
     ring_->shown = shown_;
+    room_ = 0;  // nothing is ready any more
+  }
+
+  // A command of one block in two steps, since the first is a single test nearly always: it is ready if there is room
+  // and the last command ended where a block does.
+  STRAIT_HD_INLINE bool block_ready() const { return (room_ >= 2) & ((next_ & 1) == 0); }
+  STRAIT_HD_INLINE bool make_block_ready() { return make_ready(2); }
+  STRAIT_HD_INLINE std::uint8_t* take_block() {
+    std::uint8_t* const here = at(next_);
+    room_ -= 2;
+    step(2);
+    return here;
   }
 
   // Where a command of `Slots` slots (1, 2, 4 or 8) goes, or null: no room, and nothing has changed.
@@ -58,11 +70,8 @@ class OwnCommands {
   // `blocks` whole blocks one behind the other, perhaps on both sides of the wrap: block_after() steps through them.
   STRAIT_HD_INLINE bool claim_blocks(std::uint32_t blocks, std::uint32_t& first) {
     static_assert(K == RingKind::transmit);
-    const std::uint32_t gap = next_ & 1;
-    if (!has_room(gap + blocks * 2)) return false;
-    room_ -= gap + blocks * 2;
-    if (gap != 0) fill_slot(at(next_));
-    step(gap);
+    if (!make_ready(blocks * 2)) return false;
+    room_ -= blocks * 2;
     first = next_ / 2;
     next_ += blocks * 2;
     if (next_ >= slots_) next_ -= slots_ - wire::cxi::kFirstSlot;
@@ -103,6 +112,17 @@ class OwnCommands {
  private:
   STRAIT_HD_INLINE std::uint8_t* at(std::uint32_t slot) const {
     return blocks_ + std::uint64_t{slot} * wire::cxi::kSlotBytes;
+  }
+  // For whole blocks: room for them, and the other half of a block that was begun. False: nothing has changed.
+  STRAIT_HD_INLINE bool make_ready(std::uint32_t slots) {
+    const std::uint32_t gap = next_ & 1;
+    if (!has_room(gap + slots)) return false;
+    if (gap != 0) {
+      fill_slot(at(next_));
+      --room_;
+      step(1);
+    }
+    return true;
   }
   // To the end of the ring at most.
   STRAIT_HD_INLINE void step(std::uint32_t slots) {
