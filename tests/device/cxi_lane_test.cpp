@@ -93,6 +93,38 @@ TEST(CxiLane, PositionsOutliveALane) {
   EXPECT_EQ(rig.device->complaint(), "");
 }
 
+// What a Lane keeps in registers of the counters in use is the state's again when others are, and when it goes.
+TEST(CxiLane, TwoCountersInTurnAndALaneBehindAnother) {
+  CxiRig rig;
+  std::uint64_t on[2] = {0, 0};
+  for (unsigned round = 0; round < 20; ++round) {
+    ki::Lane<kOne> lane(rig.queue());
+    for (unsigned i = 0; i < 6; ++i) {
+      const std::uint32_t counter = (i + round) % 3 == 0 ? 1 : 0;
+      ASSERT_TRUE(lane.put(rig.from(), 0, rig.to(), 0, 8, {.counter = counter, .arm = i % 2 != 0}).ok());
+      ++on[counter];
+      if (i % 3 != 1) continue;
+      const std::uint32_t other = 1 - counter;  // what is waited for is not what is posted on
+      ASSERT_EQ(lane.flush(soon(), other).success, on[other]) << round << " " << i;
+    }
+    ASSERT_EQ(lane.flush(soon(), round % 2).success, on[round % 2]) << round;
+  }
+  for (std::uint32_t c = 0; c < 2; ++c) EXPECT_EQ(rig.counters[c].posted, on[c]);
+  ki::Lane<kOne> lane(rig.queue());
+  EXPECT_EQ(lane.flush(soon(), 0).success, on[0]);
+  EXPECT_EQ(lane.flush(soon(), 1).success, on[1]);
+  EXPECT_EQ(rig.device->complaint(), "");
+}
+TEST(CxiLane, AGoalThatALaneArmedIsNotArmedByTheNext) {
+  CxiRig rig;
+  for (unsigned i = 0; i < 3; ++i) {
+    ki::Lane<kOne> lane(rig.queue());
+    EXPECT_EQ(lane.wait_counter(0, 1, Deadline::after_ns(2'000'000)).waited, Waited::timeout);
+    EXPECT_EQ(lane.wait_counter(1, 2, Deadline::after_ns(2'000'000)).waited, Waited::timeout);
+    ASSERT_EQ(lane.drain(soon()).waited, Waited::ok);
+    EXPECT_EQ(rig.device->armed(), 2u) << i;
+  }
+}
 TEST(CxiLane, ALaneThatWasGivenBackRefuses) {
   CxiRig rig;
   {

@@ -31,6 +31,8 @@ class Core {
 
   STRAIT_HD_INLINE void open(QueueState& state) {
     state_ = &state;
+    counters_ = state.counter;
+    abort_ = state.abort;
     transmit_.open(state.transmit);
     triggered_.open(state.triggered);
     eq_ = state.event_queue;
@@ -41,17 +43,21 @@ class Core {
   STRAIT_HD_INLINE void give_back() {
     if constexpr (!kShared) {
       settle();
+      unwatch();
       transmit_.give_back();
       triggered_.give_back();
       state_->signalled = signalled_;
     }
   }
 
+  // What ends a wait that nothing else ends.
+  STRAIT_HD_INLINE Limit limit(Deadline deadline) const { return {deadline, abort_}; }
+
   // Tries until `once` succeeds or the time is up. ok, full, or failed if the device has given up a ring.
   template <class Try>
   STRAIT_HD_INLINE Posted within(std::uint64_t room_ns, Try&& once) {
     if (once()) return Posted::ok;
-    if (room_ns != 0 && wait_bounded({Deadline::after_ns(room_ns), state_->abort},
+    if (room_ns != 0 && wait_bounded(limit(Deadline::after_ns(room_ns)),
                                      [&] { return once() ? Turn::finished : Turn::idle; }) == Waited::ok)
       return Posted::ok;
     return stopped() == wire::cxi::ReturnCode::ok ? Posted::full : Posted::failed;
@@ -133,7 +139,10 @@ class Core {
   // A counter command, shown at once.
   STRAIT_HD_INLINE bool ask(const wire::cxi::CtCmd& command) {
     if (!emit<1>(triggered_, [&](std::uint8_t* at) { store_ct(at, command); })) return false;
-    triggered_.ring();
+    if constexpr (kShared)
+      triggered_.ring();
+    else
+      triggered_.ring_whole();
     return true;
   }
   STRAIT_HD_INLINE void ring() {
@@ -225,7 +234,7 @@ class Core {
     Cause told = cause();
     if (told.code == wire::cxi::ReturnCode::ok && state_->events != nullptr) {
       const Deadline patience = Deadline::after_ns(1'000'000);
-      (void)wait_bounded({patience.at_ns < deadline.at_ns ? patience : deadline, state_->abort}, [&] {
+      (void)wait_bounded(limit(patience.at_ns < deadline.at_ns ? patience : deadline), [&] {
         told = cause();
         return told.code != wire::cxi::ReturnCode::ok ? Turn::finished : Turn::idle;
       });
@@ -247,7 +256,7 @@ class Core {
     return b != wire::cxi::ReturnCode::no_event ? b : wire::cxi::ReturnCode::ok;
   }
   STRAIT_HD_INLINE Outcome wait_alone(std::uint32_t counter, std::uint64_t goal, Deadline deadline) {
-    CounterState& c = state_->counter[counter];
+    watch(counter);
     goal &= wire::cxi::kCtSuccessMask;
     Outcome out{};
     wire::cxi::CtWriteback now{};
@@ -255,19 +264,19 @@ class Core {
     bool failed = false;
     bool asked = false;
     // Where a look costs more than a command, it is not waited for. Threads that share would arm for what has come.
-    bool armed = kHostIsFar && !kShared && arm(c, goal, 0);
-    out.waited = wait_bounded({deadline, state_->abort}, [&] {
-      now = look_at(c.counter);
+    bool armed = kHostIsFar && !kShared && arm(counter, goal, 0);
+    out.waited = wait_bounded(limit(deadline), [&] {
+      now = look(counter);
       if (reached(now.success(), goal)) return Turn::finished;
       failed = now.failure() != 0 || given_up(turns);
       if (failed) return Turn::finished;
-      if (ask_beyond_wrap(c.counter, now, goal, asked)) {
+      if (ask_beyond_wrap(counters_[counter].counter, now, goal, asked)) {
         armed = false;
-        store_relaxed<kScope<S>>(&c.armed, 0);  // one that was armed for it has come, or comes at once
+        forget_armed(counter);  // one that was armed for it has come, or comes at once
       } else if (!armed) {
-        armed = arm(c, goal, now.success());
+        armed = arm(counter, goal, now.success());
       }
-      return Turn::idle;
+      return kLookAgain;
     });
     order_cqe_reads();
     note(out, now);
@@ -281,7 +290,7 @@ class Core {
   STRAIT_HD_INLINE Outcome wait_all(std::uint32_t counter, Deadline deadline) {
     if constexpr (!kShared) return wait_alone(counter, posted_on(counter), deadline);
     Outcome out{};
-    const Waited waited = wait_bounded({deadline, state_->abort}, [&] {
+    const Waited waited = wait_bounded(limit(deadline), [&] {
       const std::uint64_t goal = posted_on(counter);
       out = wait_alone(counter, goal, deadline);
       return out.waited != Waited::ok || posted_on(counter) == goal ? Turn::finished : Turn::busy;
@@ -297,13 +306,13 @@ class Core {
     std::uint32_t turns = 0;
     bool failed = false;
     bool asked = true;
-    out.waited = wait_bounded({deadline, state_->abort}, [&] {
+    out.waited = wait_bounded(limit(deadline), [&] {
       now = look_at(c);
       if (reached(now.success(), pending.goal)) return Turn::finished;
       failed = now.failure() != 0 || given_up(turns);
       if (failed) return Turn::finished;
       (void)ask_beyond_wrap(c, now, pending.goal, asked);
-      return Turn::idle;
+      return kLookAgain;
     });
     order_cqe_reads();
     note(out, now);
@@ -316,19 +325,20 @@ class Core {
   STRAIT_HD_INLINE void add_posted(const How& how, std::uint32_t n) {
     if (how.silent) return;
     if constexpr (kShared)
-      add_relaxed<kScope<S>>(&state_->counter[how.counter].posted, n);
+      add_relaxed<kScope<S>>(&counters_[how.counter].posted, n);
     else
       since_ += n;  // its counter is in use
   }
-  STRAIT_HD_INLINE std::uint64_t posted_on(std::uint32_t counter) {
-    settle();
-    return load_relaxed<kScope<S>>(&state_->counter[counter].posted);
+  STRAIT_HD_INLINE std::uint64_t posted_on(std::uint32_t counter) const {
+    if (!kShared && counter == counter_) return posted_ + since_;
+    return load_relaxed<kScope<S>>(&counters_[counter].posted);
   }
   STRAIT_HD_INLINE void forget_posted(std::uint32_t counter) {
-    settle();
+    if (!kShared && counter == counter_) posted_ = since_ = 0;
     ahead_ = 0;
-    store_relaxed<kScope<S>>(&state_->counter[counter].posted, 0);
-    store_relaxed<kScope<S>>(&state_->counter[counter].armed, 0);
+    store_relaxed<kScope<S>>(&counters_[counter].posted, 0);
+    watch(counter);
+    forget_armed(counter);
   }
 
  private:
@@ -338,6 +348,8 @@ class Core {
     return ++turns % kTurnsPerStatus == 0 && stopped() != wire::cxi::ReturnCode::ok;
   }
   static constexpr std::uint32_t kTurnsPerStatus = 256;
+  // A look across a bus is rest enough.
+  static constexpr Turn kLookAgain = kHostIsFar ? Turn::busy : Turn::idle;
 
   // One owner: the device keeps the state until it meets another, so an equal one is not sent again. False: no room.
   STRAIT_HD_INLINE bool set_state(const wire::cxi::CStateCmd& state) {
@@ -359,6 +371,9 @@ class Core {
       if (!ring.claim(Blocks, Blocks, claim)) return false;
       write(ring.at(claim.block));
       ring.commit(claim);
+    } else if constexpr (Blocks == 1) {
+      if (!ring.block_ready() && !ring.make_block_ready()) return false;
+      write(ring.take_block());
     } else {
       std::uint8_t* const at = ring.template claim<Blocks * 2>();
       if (at == nullptr) return false;
@@ -425,10 +440,11 @@ class Core {
   }
   // Once for each goal: every armed event takes one of the device's 2048 places until it comes. Threads that share have
   // one under way together: who waits for more than it tells arms the next when it has come. `seen`: the count that was
-  // looked at last. False: to be tried again, after another look.
-  STRAIT_HD_INLINE bool arm(CounterState& c, std::uint64_t goal, std::uint64_t seen) {
-    std::uint64_t armed = load_relaxed<kScope<S>>(&c.armed);
+  // looked at last. False: to be tried again, after another look. One owner: the counter is watched.
+  STRAIT_HD_INLINE bool arm(std::uint32_t counter, std::uint64_t goal, std::uint64_t seen) {
     if constexpr (kShared) {
+      CounterState& c = counters_[counter];
+      std::uint64_t armed = load_relaxed<kScope<S>>(&c.armed);
       const bool under_way = armed != 0 && !reached(seen, armed - 1);
       if (under_way && reached(goal, armed - 1)) return false;
       if (!compare_exchange_relaxed<kScope<S>>(&c.armed, armed, goal + 1)) return false;
@@ -436,32 +452,45 @@ class Core {
       armed = goal + 1;
       (void)compare_exchange_relaxed<kScope<S>>(&c.armed, armed, 0);
       return false;
+    } else {
+      if (watched_.armed == goal + 1) return true;
+      if (!ask(trig_event(watched_.number, goal))) return false;
+      watched_.armed = goal + 1;
+      return true;
     }
-    if (armed == goal + 1) return true;
-    if (!ask(trig_event(c.counter.number, goal))) return false;
-    store_relaxed<kScope<S>>(&c.armed, goal + 1);
-    return true;
+  }
+  STRAIT_HD_INLINE void forget_armed(std::uint32_t counter) {
+    if constexpr (kShared)
+      store_relaxed<kScope<S>>(&counters_[counter].armed, 0);
+    else
+      watched_.armed = 0;
+  }
+  STRAIT_HD_INLINE wire::cxi::CtWriteback look(std::uint32_t counter) const {
+    if constexpr (kShared)
+      return look_at(counters_[counter].counter);
+    else
+      return {peek(watched_.word)};
   }
   // For everything posted so far, and for what comes next if How asks for that: several events are one ring and one
   // look of the device. Beyond a wrap an event comes at once; the wait sees to that, and to one that found no room.
   // Threads that share do not: there may be one under way.
   STRAIT_HD_INLINE void arm_ahead(const How& how) {
     if constexpr (!kShared) {
-      CounterState& c = state_->counter[how.counter];
+      watch(how.counter);
       const std::uint64_t goal = posted_on(how.counter) & wire::cxi::kCtSuccessMask;
       if (goal - ahead_from_ < ahead_) {  // it was, some operations ago
-        store_relaxed<kScope<S>>(&c.armed, goal + 1);
+        watched_.armed = goal + 1;
         ahead_ -= static_cast<std::uint32_t>(goal - ahead_from_);
         ahead_from_ = goal;
         return;
       }
       ahead_ = 0;
-      if (!arm(c, goal, 0) || how.arm_ahead <= 1) return;
+      if (!arm(how.counter, goal, 0) || how.arm_ahead <= 1) return;
       // Before the wrap those beyond it would come at once, and be gone when they are needed.
-      if (look_at(c.counter).success() > goal) return;
+      if (look(how.counter).success() > goal) return;
       ahead_from_ = goal;
       ahead_ = 1;
-      while (arm_another(c, how)) {
+      while (arm_another(how)) {
       }
       triggered_.ring();
       unshown_ = 0;
@@ -472,43 +501,71 @@ class Core {
   STRAIT_HD_INLINE void arm_later_ones(const How& how) {
     if constexpr (!kShared) {
       if (ahead_ == 0) return;
-      if (arm_another(state_->counter[how.counter], how)) ++unshown_;
+      if (arm_another(how)) ++unshown_;
       if (unshown_ * 4 < ahead_) return;
       triggered_.ring();
       unshown_ = 0;
     }
   }
   // Not shown yet. False: there are enough, or there is no room.
-  STRAIT_HD_INLINE bool arm_another(CounterState& c, const How& how) {
+  STRAIT_HD_INLINE bool arm_another(const How& how) {
     const std::uint64_t threshold = ahead_from_ + ahead_;
     if (ahead_ >= how.arm_ahead || threshold > wire::cxi::kCtSuccessMask) return false;
-    const auto event = [&](std::uint8_t* at) { store_ct(at, trig_event(c.counter.number, threshold)); };
+    const auto event = [&](std::uint8_t* at) { store_ct(at, trig_event(watched_.number, threshold)); };
     if (!emit<1>(triggered_, event)) return false;
     ++ahead_;
     return true;
   }
-  // One owner: the count of the counter in use is kept in a register.
+  // One owner keeps in registers what it needs of the counter it posts on and of the one it waits for, mostly the same.
+  // A GPU's fences empty its first-level cache: what is fetched behind one is a trip to the second, and these were
+  // three of them one behind the other.
   STRAIT_HD_INLINE void use_counter(std::uint32_t counter) {
     if (counter == counter_) return;
     settle();
     ahead_ = 0;  // counted for one counter at a time
     counter_ = counter;
-    number_ = state_->counter[counter].counter.number;
+    number_ = counters_[counter].counter.number;
+    if constexpr (!kShared) posted_ = counters_[counter].posted;
   }
   STRAIT_HD_INLINE void settle() {
     if constexpr (!kShared) {
-      if (since_ != 0) state_->counter[counter_].posted += since_;
+      if (since_ == 0) return;
+      posted_ += since_;
       since_ = 0;
+      counters_[counter_].posted = posted_;
     }
   }
+  STRAIT_HD_INLINE void watch(std::uint32_t counter) {
+    if constexpr (!kShared) {
+      if (counter == watched_.index) return;
+      unwatch();
+      const CounterState& c = counters_[counter];
+      watched_ = {counter, c.counter.number, c.counter.word, c.armed};
+    }
+  }
+  STRAIT_HD_INLINE void unwatch() {
+    if (watched_.index != kNone) counters_[watched_.index].armed = watched_.armed;
+  }
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  struct Watched {
+    std::uint32_t index = kNone;
+    std::uint32_t number = 0;
+    std::uint64_t* word = nullptr;
+    std::uint64_t armed = 0;
+  };
+
   QueueState* state_ = nullptr;
+  CounterState* counters_ = nullptr;
+  const std::uint32_t* abort_ = nullptr;
   Transmit transmit_;
   Triggered triggered_;
   std::uint64_t c_state_[4] = {0, 0, 0, 0};
   std::uint64_t signalled_ = 0;
-  std::uint32_t counter_ = ~std::uint32_t{0};
+  std::uint32_t counter_ = kNone;
   std::uint32_t number_ = 0;
-  std::uint32_t since_ = 0;
+  std::uint32_t since_ = 0;   // one owner: so many more were posted on it
+  std::uint64_t posted_ = 0;  // than these
+  Watched watched_;
   std::uint32_t ahead_ = 0;    // one owner: so many events are armed, for this count and those behind it
   std::uint32_t unshown_ = 0;  // of which the last so many were not rung for
   std::uint64_t ahead_from_ = 0;

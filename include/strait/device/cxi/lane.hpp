@@ -204,7 +204,7 @@ class Lane {
     Outcome out{};
     if (group_.rank() == 0) {
       core_.ring();
-      out.waited = wait_bounded({deadline, state_->abort}, [&] {
+      out.waited = wait_bounded(core_.limit(deadline), [&] {
         if (core_.stopped() != wire::cxi::ReturnCode::ok) return Turn::finished;
         return core_.drained() ? Turn::finished : Turn::idle;
       });
@@ -232,7 +232,7 @@ class Lane {
     if (group_.rank() == 0) {
       const Counter& c = state_->counter[counter].counter;
       bool asked = false;
-      out.waited = wait_bounded({deadline, state_->abort}, [&] {
+      out.waited = wait_bounded(core_.limit(deadline), [&] {
         if (!asked) {
           forget_written(c);
           asked = core_.ask(ct_get(c.number));
@@ -262,7 +262,7 @@ class Lane {
       core_.forget_posted(counter);
       reset_success(c.counter);
       reset_failure(c.counter);
-      out.waited = wait_bounded({deadline, state_->abort}, [&] {
+      out.waited = wait_bounded(core_.limit(deadline), [&] {
         const wire::cxi::CtWriteback now = look_at(c.counter);
         return now.success() == 0 && now.failure() == 0 ? Turn::finished : Turn::idle;
       });
@@ -284,7 +284,7 @@ class Lane {
     if (!usable_ || !fits(signal)) return {Waited::error, 0};
     Seen out{};
     if (group_.rank() == 0) {
-      out.waited = wait_bounded({deadline, state_->abort}, [&] {
+      out.waited = wait_bounded(core_.limit(deadline), [&] {
         out.value = peek(signal.word);
         return out.value >= at_least ? Turn::finished : Turn::idle;
       });
