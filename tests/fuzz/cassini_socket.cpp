@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "cassini_world.hpp"
 #include "soft/cassini_host/session.hpp"
 #include "sys/caller.hpp"
+#include "sys/clock.hpp"
 #include "sys/files.hpp"
 #include "sys/host.hpp"
 #include "sys/socket.hpp"
@@ -95,7 +97,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     auto ends = sys::packet_pair();
     require(ends.has_value(), "there are sockets");
     const sys::PeerCredentials peer{.pid = sys::process_id(), .uid = sys::real_user()};
-    cassini::Session session(desk.fabric, std::move(ends->one), peer, 1, false);
+    cassini::Session session(desk.fabric, std::move(ends->one), peer, 1, false,
+                             std::make_shared<cassini::Patience>(sys::now_ns()));
     const auto* at = reinterpret_cast<const std::byte*>(data);
     const std::byte* const end = at + size;
     while (end - at >= 3) {
