@@ -235,7 +235,7 @@ class Program {
     add({"round_trip_host", "8 B put + signal, round trip, host memory"}, [&](const Row& row) {
       return guarded([&](Across& a) { return beside_row(row, a.round_trip(false, n), "us", &trip); });
     });
-    add({"round_trip_gpu", "8 B put + signal, round trip, GPU memory"}, [&](const Row& row) {
+    add({"round_trip_gpu", "8 B put + signal, round trip, payload in GPU memory"}, [&](const Row& row) {
       return guarded([&](Across& a) { return beside_row(row, a.round_trip(true, n), "us", nullptr); });
     });
     add({"put_1MiB", "1 MiB puts, GPU to GPU, 16 in flight"},

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """bench/gpu/page.py RESULTS.json > docs/performance-gpu.md: the page of the GPU benchmark, from what it wrote."""
+import datetime
 import json
+import os
 import sys
 
 
@@ -30,9 +32,10 @@ def goal(row):
 
 results = json.load(open(sys.argv[1]))
 predictions = results.get("predictions", {})
+measured = datetime.date.fromtimestamp(os.path.getmtime(sys.argv[1]))
 print(f"""# Figures on a GPU
 
-Written by `bench/gpu/page.py` from what `bench/gpu/run` measured on: {results['gpu']}. Each row alternates ours with what
+Written by `bench/gpu/page.py` from what `bench/gpu/run` measured on {measured}: {results['gpu']}. Each row alternates ours with what
 stands beside it, launch by launch; the ratio is the median of the pairs, with its quartiles. *Bare* is a loop with the same
 stores and the same releases and no bookkeeping. Predictions were written before the first run. The NIC is software: a CPU
 thread executes the rings, so rows in which it works say nothing about a NIC of hardware.
