@@ -75,7 +75,9 @@ TEST(Opening, AnotherSecretIsNotLetIn) {
 }
 
 // Descriptors run out at every possible place of opening and sharing, one after the other.
+// The dynamic loader, which comes first where the software devices are not loaded yet, has its own words for it.
 bool names_the_limit(const Error& error) {
+  if (error.text.starts_with("cannot load ")) return error.text.find("Too many open files") != std::string::npos;
   return error.text.find("EMFILE (Too many open files)") != std::string::npos &&
          error.remedy.find("`ulimit -n`") != std::string::npos;
 }
