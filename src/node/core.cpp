@@ -121,6 +121,14 @@ void Core::close() {
   }
   visits_.reset();
   door_.reset();
+  // Dropped, and held by a peer until now. Each holds this Node, so that neither would ever go.
+  std::vector<std::unique_ptr<strait_region>> held;
+  {
+    const std::lock_guard lock(regions_mutex_);
+    held.swap(draining_);
+    draining_count_.store(0, std::memory_order_relaxed);
+  }
+  for (const auto& region : held) release_local(*region);
   // The cache gives its registrations back, then the NICs close. The providers stay until the last handle is gone:
   // memory that was allocated here belongs to the application.
   monitor_.reset();

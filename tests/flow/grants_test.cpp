@@ -491,5 +491,17 @@ TEST_F(Holdout, OfAnAcceleratorsMemoryIsWaitedFor) {
   EXPECT_TRUE(block->memory().free());
 }
 
+// What waits for it goes with the Node, which would otherwise stay for ever: each would hold the other.
+TEST_F(Holdout, DoesNotKeepAClosedNode) {
+  const int fds = open_fds();
+  open("soft:0");
+  block.reset();
+  ASSERT_EQ(counted(*node, "regions_draining"), 1);
+  published.reset();
+  node.reset();
+  EXPECT_EQ(open_fds(), fds);
+  user.kill_now();
+}
+
 }  // namespace
 }  // namespace strait::flow
