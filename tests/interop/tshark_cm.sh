@@ -9,7 +9,9 @@ command -v tshark >/dev/null || { echo "tshark is missing: install the package t
 mkdir -p "$folder"
 export HOME=$folder # no personal preferences
 
-dissect() { tshark --disable-protocol rpcordma -r "$folder/cm.pcapng" "$@" 2>"$folder/tshark.err"; }
+# shellcheck source=tests/interop/tshark.sh
+. "$(dirname "$0")/tshark.sh"
+dissect() { tshark "${no_guessing[@]}" -r "$folder/cm.pcapng" "$@" 2>"$folder/tshark.err"; }
 fail() { echo "tshark_cm: $1"; cat "$folder/tshark.err"; exit 1; }
 
 # 1. Nothing to complain about, and every message by its name.

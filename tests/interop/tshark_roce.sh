@@ -9,8 +9,9 @@ command -v tshark >/dev/null || { echo "tshark is missing: install the package t
 mkdir -p "$folder"
 export HOME=$folder # no personal preferences
 
-# rpcordma claims small SENDs by guessing, and then calls them malformed.
-dissect() { tshark --disable-protocol rpcordma -r "$@" 2>"$folder/tshark.err"; }
+# shellcheck source=tests/interop/tshark.sh
+. "$(dirname "$0")/tshark.sh"
+dissect() { tshark "${no_guessing[@]}" -r "$@" 2>"$folder/tshark.err"; }
 fail() { echo "tshark_roce: $1"; cat "$folder/tshark.err"; exit 1; }
 
 # Comments count as expert notes too, of the least severity.

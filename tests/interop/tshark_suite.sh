@@ -20,9 +20,9 @@ fail() {
   } >&2
   exit 1
 }
-# rpcordma claims small SENDs by guessing, and then calls them malformed; so does what takes the first two bytes of a payload
-# for an Ethernet type.
-dissect() { tshark --disable-protocol rpcordma -o infiniband.identify_payload:FALSE -r "$@" 2>"$folder/err"; }
+# shellcheck source=tests/interop/tshark.sh
+. "$(dirname "$0")/tshark.sh"
+dissect() { tshark "${no_guessing[@]}" -r "$@" 2>"$folder/err"; }
 # Comments count as expert notes too, of the least severity.
 objection='_ws.malformed or _ws.expert.severity > 0x00100000 or not infiniband.bth'
 
