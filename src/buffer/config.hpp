@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "buffer/cpu_limits.hpp"
 
 namespace strait::buffer {
 
@@ -15,6 +16,7 @@ enum class CpuMapWay { automatic, dmabuf, gdrcopy, none };
 struct ProviderConfig {
   std::size_t ipc_cache = 0;                 // handles of other processes that stay open while nobody uses them
   CpuMapWay cpu_map = CpuMapWay::automatic;  // CUDA: how the CPU gets at device memory
+  CpuCopies cpu_copies;                      // CUDA, ROCm: which copies go through that
 
   [[nodiscard]] static Result<ProviderConfig> parse(std::string_view text, const char* kind,
                                                     std::size_t ipc_cache = 64) {
@@ -24,10 +26,15 @@ struct ProviderConfig {
       const std::size_t comma = std::min(text.find(','), text.size());
       const std::string_view item = text.substr(0, comma);
       text.remove_prefix(std::min(comma + 1, text.size()));
-      constexpr std::string_view kCache = "ipc_cache=", kMap = "cpu_map=";
+      constexpr std::string_view kCache = "ipc_cache=", kMap = "cpu_map=", kCopies = "cpu_copies=";
       if (item.empty()) continue;
       if (item.starts_with(kMap)) {
         STRAIT_TRY(config.cpu_map, parse_way(item.substr(kMap.size()), kind));
+        continue;
+      }
+      const bool has_window = std::string_view(kind) == "cuda" || std::string_view(kind) == "rocm";
+      if (has_window && item.starts_with(kCopies)) {
+        STRAIT_TRY(config.cpu_copies, CpuCopies::parse(item.substr(kCopies.size()), kind));
         continue;
       }
       if (!item.starts_with(kCache)) return fail(Code::invalid, "the {} provider knows no \"{}\"", kind, item);

@@ -3,7 +3,10 @@
 // cuda:1,rocm:1@bar,gaudi:1`.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "buffer/built_in.hpp"
+#include "buffer/cpu_limits.hpp"
 #include "buffer/cuda/driver.hpp"
 #include "buffer/provider.hpp"
 #include "sys/library.hpp"
@@ -75,9 +78,101 @@ TEST_P(CpuCopies, SmallOnesGoThroughTheWindow) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CpuCopies,
-                         ::testing::Values(Window{"gdrcopy", "cuda", "cpu_map=gdrcopy", true},
-                                           Window{"bar", "rocm", "", false}),
+                         ::testing::Values(Window{"gdrcopy", "cuda", "cpu_map=gdrcopy,cpu_copies=4096/64", true},
+                                           Window{"bar", "rocm", "cpu_copies=4096/64", false}),
                          [](const auto& about) { return std::string(about.param.name); });
+
+// Of a device with a window: who moved 64 bytes each way, and what the provider says of its limits.
+struct Moved {
+  std::uint64_t in = 0, out = 0;  // by the CPU
+  std::uint64_t timed = 0, in_most = 0, out_most = 0;
+};
+Moved move_short(Provider& provider) {
+  const std::uint64_t free_bytes = provider.free_bytes(0);
+  const std::uint64_t memory = provider.allocate(0, 65536).value();
+  void* const window = provider.map_cpu({memory, 65536}).value();
+  std::array<unsigned char, 64> bytes{}, back{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i * 5 + 3);
+  const auto move = [&](std::uint64_t to, std::uint64_t from) {
+    const std::uint64_t before = count_of(provider, "copies_by_cpu");
+    const auto ticket = provider.start_copy(to, from, bytes.size());
+    EXPECT_TRUE(ticket && provider.wait_copy(*ticket, sys::Deadline::after_ns(30'000'000'000)));
+    return count_of(provider, "copies_by_cpu") - before;
+  };
+  Moved moved;
+  moved.in = move(memory, reinterpret_cast<std::uint64_t>(bytes.data()));
+  moved.out = move(reinterpret_cast<std::uint64_t>(back.data()), memory);
+  EXPECT_EQ(bytes, back);
+  moved.timed = count_of(provider, "cpu_timed");
+  moved.in_most = count_of(provider, "cpu_in_most");
+  moved.out_most = count_of(provider, "cpu_out_most");
+  provider.unmap_cpu(window);
+  EXPECT_TRUE(provider.free(memory));
+  EXPECT_GE(provider.free_bytes(0), free_bytes) << "what was timed is freed";
+  return moved;
+}
+
+TEST(CpuCopiesByTime, AFastWindowWins) {
+  const std::vector<std::pair<const char*, const char*>> all{{"cuda", "cpu_map=gdrcopy"}, {"rocm", ""}};
+  for (const auto& [kind, config] : all) {
+    const auto provider = open_kind(kind, config);
+    const Moved moved = move_short(*provider);
+    EXPECT_EQ(moved.timed, 1u) << kind;
+    EXPECT_EQ(moved.in, 1u) << kind;
+    EXPECT_EQ(moved.out, 1u) << kind;
+    EXPECT_GE(moved.in_most, kShortCopy) << kind;
+    EXPECT_GE(moved.out_most, kShortCopy) << kind;
+    EXPECT_LE(std::max(moved.in_most, moved.out_most), kCpuCopiesMost) << kind;
+    EXPECT_EQ(move_short(*provider).timed, 1u) << kind << ": once";
+  }
+}
+
+TEST(CpuCopiesByTime, ASlowWindowLoses) {
+  ::setenv("STRAIT_SOFT_WINDOW_NS", "30000000", 1);
+  const auto provider = open_kind("cuda", "cpu_map=gdrcopy");
+  ::unsetenv("STRAIT_SOFT_WINDOW_NS");
+  const Moved moved = move_short(*provider);
+  EXPECT_EQ(moved.timed, 1u);
+  EXPECT_EQ(moved.in, 0u);
+  EXPECT_EQ(moved.out, 0u);
+  EXPECT_EQ(moved.in_most, 0u);
+  EXPECT_EQ(moved.out_most, 0u);
+}
+
+TEST(CpuCopiesByTime, NothingIsTimedWhereTheConfigSaysIt) {
+  for (const char* kind : {"cuda", "rocm"}) {
+    const Moved off = move_short(*open_kind(kind, "cpu_copies=off"));
+    EXPECT_EQ(off.timed, 0u) << kind;
+    EXPECT_EQ(off.in + off.out + off.in_most + off.out_most, 0u) << kind;
+    const Moved one_way = move_short(*open_kind(kind, "cpu_copies=128/0"));
+    EXPECT_EQ(one_way.timed, 0u) << kind;
+    EXPECT_EQ(one_way.in, 1u) << kind;
+    EXPECT_EQ(one_way.out, 0u) << kind;
+  }
+  EXPECT_FALSE(Provider::open(std::move(use_plugin(built_in_provider("gaudi"), "cpu_copies=auto").value())));
+}
+
+// The figures are those that were fixed before anything was timed.
+TEST(CpuCopiesByTime, AFullDeviceIsNotTimed) {
+  const auto provider = open_kind("cuda", "cpu_map=gdrcopy");
+  const std::uint64_t memory = provider->allocate(0, 65536).value();
+  std::vector<std::uint64_t> rest;
+  for (std::uint64_t bytes = std::uint64_t{1} << 30; bytes >= 4096; bytes /= 2) {
+    while (const auto more = provider->allocate(0, bytes)) rest.push_back(*more);
+  }
+  void* const window = provider->map_cpu({memory, 65536}).value();
+  EXPECT_EQ(count_of(*provider, "cpu_timed"), 0u);
+  EXPECT_EQ(count_of(*provider, "cpu_in_most"), 4096u);
+  EXPECT_EQ(count_of(*provider, "cpu_out_most"), 64u);
+  bool said = false;
+  for (const Requirement& each : provider->requirements())
+    said = said || each.text.find("copies of up to 4096 bytes to it and 64 from it, not timed: no device memory") !=
+                       std::string::npos;
+  EXPECT_TRUE(said);
+  provider->unmap_cpu(window);
+  for (const std::uint64_t each : rest) EXPECT_TRUE(provider->free(each));
+  EXPECT_TRUE(provider->free(memory));
+}
 
 TEST(CpuMapWays, AreRefusedWithTheReason) {
   // The driver in software is as those before 13.3: its dma-bufs cannot be mapped.

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "buffer/cuda/cpu_maps.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <mutex>
 
 #include "sys/fd.hpp"
+#include "sys/pause.hpp"
 
 namespace strait::buffer::cuda {
 namespace {
 
-// Where a copy engine's start-up (some microseconds) costs more than the window: writes are combined into full lines,
-// reads go word by word at some hundred MB/s.
-constexpr std::uint64_t kCpuWritesUpTo = 4096;
-constexpr std::uint64_t kCpuReadsUpTo = 64;
+// Of the driver's own allocation that is timed: one page as gdrcopy pins them lies in it wherever it begins.
+constexpr std::uint64_t kTimedBytes = 65536;
 
 }  // namespace
 
@@ -22,8 +23,8 @@ CpuMaps::~CpuMaps() {
   }
 }
 
-CpuMaps::CpuMaps(const Driver& driver, std::size_t page_bytes, CpuMapWay way)
-    : driver_(driver), page_bytes_(page_bytes), way_(way) {
+CpuMaps::CpuMaps(const Driver& driver, std::size_t page_bytes, CpuMapWay way, const CpuCopies& copies)
+    : driver_(driver), page_bytes_(page_bytes), way_(way), copies_(copies) {
   if (way != CpuMapWay::automatic && way != CpuMapWay::gdrcopy) {
     no_gdrcopy_because_ = "cpu_map in the provider's config says so";
     return;
@@ -54,23 +55,31 @@ Result<CpuMaps::Mapped> CpuMaps::map_dmabuf(Pointer address, std::uint64_t lengt
   return mapped;
 }
 
-Result<void*> CpuMaps::map(Gpu& gpu, Pointer address, std::uint64_t length_bytes, std::uint64_t buffer_id,
-                           bool rdma_capable) {
-  Mapped mapped;
-  if (by_dmabuf(gpu)) {
-    STRAIT_TRY(mapped, map_dmabuf(address, length_bytes));
-  } else if (rdma_capable && gdrcopy_ != nullptr) {
+Result<CpuMaps::Mapped> CpuMaps::map_some_way(const Gpu& gpu, Pointer address, std::uint64_t length_bytes,
+                                              bool rdma_capable) {
+  if (by_dmabuf(gpu)) return map_dmabuf(address, length_bytes);
+  if (rdma_capable && gdrcopy_ != nullptr) {
+    Mapped mapped;
     STRAIT_TRY(mapped.pinned, gdrcopy_->map(address, length_bytes));
     mapped.cpu = mapped.pinned.cpu;
     mapped.length_bytes = length_bytes;
-  } else {
-    return with_remedy(
-        fail(Code::unsupported, "memory of {} cannot be mapped for the CPU: by dma-buf: {}; by gdrcopy: {}", gpu.name(),
-             gpu.maps_dmabuf() ? "cpu_map in the provider's config says no" : gpu.no_map_because(),
-             gdrcopy_ != nullptr ? "this memory is not RDMA capable" : no_gdrcopy_because_),
-        "Install driver 13.3 or later, or gdrcopy with its kernel module.");
+    return mapped;
   }
+  return with_remedy(
+      fail(Code::unsupported, "memory of {} cannot be mapped for the CPU: by dma-buf: {}; by gdrcopy: {}", gpu.name(),
+           gpu.maps_dmabuf() ? "cpu_map in the provider's config says no" : gpu.no_map_because(),
+           gdrcopy_ != nullptr ? "this memory is not RDMA capable" : no_gdrcopy_because_),
+      "Install driver 13.3 or later, or gdrcopy with its kernel module.");
+}
+
+Result<void*> CpuMaps::map(Gpu& gpu, Pointer address, std::uint64_t length_bytes, std::uint64_t buffer_id,
+                           bool rdma_capable) {
+  STRAIT_TRY(Mapped mapped, map_some_way(gpu, address, length_bytes, rdma_capable));
+  DeviceCpuLimits& limits = limits_of(gpu);
+  // Without a context there are no streams to time; the next mapping may have one.
+  if (gpu.context() != nullptr && limits.take_turn()) time_window(gpu, limits);
   mapped.buffer_id = buffer_id;
+  mapped.limits = &limits;
   void* const cpu = mapped.cpu;
   const std::unique_lock lock(mutex_);
   if (maps_.contains(address)) {
@@ -80,6 +89,64 @@ Result<void*> CpuMaps::map(Gpu& gpu, Pointer address, std::uint64_t length_bytes
   maps_.emplace(address, std::move(mapped));
   count_.store(maps_.size(), std::memory_order_release);
   return cpu;
+}
+
+DeviceCpuLimits& CpuMaps::limits_of(const Gpu& gpu) {
+  const std::unique_lock lock(mutex_);
+  return limits_.try_emplace(gpu.ordinal(), copies_).first->second;
+}
+
+// On memory of its own, mapped the same way: nobody's bytes are written.
+void CpuMaps::time_window(Gpu& gpu, DeviceCpuLimits& limits) {
+  Pointer scratch = 0;
+  if (driver_.alloc(&scratch, 2 * kTimedBytes) != kOk) return limits.cannot_time("no device memory was free");
+  const Pointer whole_page = sys::round_up(scratch, kTimedBytes);
+  if (auto mapped = map_some_way(gpu, whole_page, kTimedBytes, true)) {
+    std::array<std::byte, kLongCopy> host{};
+    limits.time(
+        [&](bool to_device, std::uint64_t length_bytes) {
+          window_copy(*mapped, 0, host.data(), to_device, length_bytes);
+          return true;
+        },
+        [&](bool to_device, std::uint64_t length_bytes) {
+          return engine_copy(gpu, whole_page, host.data(), to_device, length_bytes);
+        });
+    if (mapped->pinned.valid()) gdrcopy_->unmap(mapped->pinned);
+  } else {
+    limits.cannot_time(mapped.error().text);
+  }
+  (void)driver_.free(scratch);
+}
+
+// As Copies does it.
+bool CpuMaps::engine_copy(Gpu& gpu, Pointer device, void* host, bool to_device, std::uint64_t length_bytes) const {
+  const auto event = gpu.take_event();
+  if (!event) return false;
+  const Stream stream = gpu.stream(to_device ? Direction::in : Direction::out);
+  CuResult result = to_device ? driver_.copy_in(device, host, length_bytes, stream)
+                              : driver_.copy_out(host, device, length_bytes, stream);
+  if (result == kOk) result = driver_.event_record(*event, stream);
+  for (std::uint32_t turn = 0; result == kOk; ++turn) {
+    const CuResult state = driver_.event_query(*event);
+    if (state == kOk) break;
+    if (state != kNotReady) result = state;
+    sys::pause_turn(turn % 64);
+  }
+  gpu.give_event(*event);
+  return result == kOk;
+}
+
+void CpuMaps::window_copy(const Mapped& mapped, std::uint64_t offset, void* host, bool to_device,
+                          std::uint64_t length_bytes) const {
+  if (mapped.pinned.valid()) {
+    to_device ? gdrcopy_->copy_in(mapped.pinned, offset, host, length_bytes)
+              : gdrcopy_->copy_out(mapped.pinned, offset, host, length_bytes);
+  } else if (to_device) {
+    std::memcpy(mapped.cpu + offset, host, length_bytes);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // combined writes leave the CPU
+  } else {
+    std::memcpy(host, mapped.cpu + offset, length_bytes);
+  }
 }
 
 bool CpuMaps::unmap(void* cpu_address) {
@@ -99,7 +166,7 @@ bool CpuMaps::unmap(void* cpu_address) {
 bool CpuMaps::copy_small(Pointer to, Pointer from, std::uint64_t length_bytes, bool to_device,
                          std::uint64_t buffer_id) const {
   if (count_.load(std::memory_order_acquire) == 0) return false;
-  if (length_bytes > (to_device ? kCpuWritesUpTo : kCpuReadsUpTo)) return false;
+  if (length_bytes > kCpuCopiesMost) return false;
   const Pointer device = to_device ? to : from;
   const std::shared_lock lock(mutex_);
   const auto after = maps_.upper_bound(device);
@@ -108,20 +175,30 @@ bool CpuMaps::copy_small(Pointer to, Pointer from, std::uint64_t length_bytes, b
   const std::uint64_t offset = device - base;
   if (buffer_id == 0 || mapped.buffer_id != buffer_id) return false;
   if (offset >= mapped.length_bytes || length_bytes > mapped.length_bytes - offset) return false;
-  if (mapped.pinned.valid()) {
-    to_device ? gdrcopy_->copy_in(mapped.pinned, offset, reinterpret_cast<const void*>(from), length_bytes)
-              : gdrcopy_->copy_out(mapped.pinned, offset, reinterpret_cast<void*>(to), length_bytes);
-  } else if (to_device) {
-    std::memcpy(mapped.cpu + offset, reinterpret_cast<const void*>(from), length_bytes);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // combined writes leave the CPU
-  } else {
-    std::memcpy(reinterpret_cast<void*>(to), mapped.cpu + offset, length_bytes);
-  }
+  if (length_bytes > mapped.limits->of(to_device)) return false;
+  window_copy(mapped, offset, reinterpret_cast<void*>(to_device ? from : to), to_device, length_bytes);
   return true;
 }
 
 std::size_t CpuMaps::live() const {
   return count_.load(std::memory_order_acquire);
+}
+
+std::string CpuMaps::limits_text(int ordinal) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = limits_.find(ordinal);
+  return found != limits_.end() ? found->second.text() : DeviceCpuLimits(copies_).text();
+}
+
+CpuMaps::Timed CpuMaps::timed() const {
+  Timed all;
+  const std::shared_lock lock(mutex_);
+  for (const auto& [ordinal, limits] : limits_) {
+    all.devices += limits.was_timed() ? 1 : 0;
+    all.most.in = std::max(all.most.in, limits.of(true));
+    all.most.out = std::max(all.most.out, limits.of(false));
+  }
+  return all;
 }
 
 }  // namespace strait::buffer::cuda

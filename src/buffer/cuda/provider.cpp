@@ -11,7 +11,7 @@ CudaProvider::CudaProvider(const Driver& driver, const ProviderConfig& config, P
     : driver_(driver),
       pointers_(driver),
       page_bytes_(sys::page_bytes()),
-      maps_(std::make_unique<CpuMaps>(driver, page_bytes_, config.cpu_map)),
+      maps_(std::make_unique<CpuMaps>(driver, page_bytes_, config.cpu_map, config.cpu_copies)),
       ipc_(std::make_unique<Ipc>(driver, pointers_, config.ipc_cache, token)),
       copies_(std::make_unique<Copies>(driver, pointers_, gpus_, *maps_)),
       port_(*this) {}

@@ -225,18 +225,20 @@ std::string CudaProvider::counters() const {
     live = allocations_.size();
     live_fds = fds_.size();
   }
+  const CpuMaps::Timed timed = maps_->timed();
   const auto attached =
       std::count_if(gpus_.begin(), gpus_.end(), [](const auto& gpu) { return gpu->context() != nullptr; });
   return fmt::format(
       "opens={},attached={},allocations={},frees={},live_allocations={},exports={},fd_closes={},live_fds={},"
       "bad_fd_closes={},copies={},copies_done={},copies_failed={},copies_by_cpu={},bytes_copied={},ipc_exports={},"
-      "ipc_opens={},ipc_hits={},ipc_closes={},ipc_open_now={},cpu_maps={},advice={},port_copies={},host_registered={},"
+      "ipc_opens={},ipc_hits={},ipc_closes={},ipc_open_now={},cpu_maps={},cpu_timed={},cpu_in_most={},cpu_out_most={},"
+      "advice={},port_copies={},host_registered={},"
       "host_released={}",
       gpus_.size(), attached, counts_.allocations.load(), counts_.frees.load(), live, counts_.exports.load(),
       counts_.fd_closes.load(), live_fds, counts_.bad_fd_closes.load(), copies.started.load(), copies.finished.load(),
       copies.failed.load(), copies.by_cpu.load(), copies.bytes.load(), counts_.ipc_exports.load(), handles.opens,
-      handles.hits, handles.closes, handles.open_now, maps_->live(), counts_.advice.load(), port_.used(),
-      counts_.host_registered.load(), counts_.host_released.load());
+      handles.hits, handles.closes, handles.open_now, maps_->live(), timed.devices, timed.most.in, timed.most.out,
+      counts_.advice.load(), port_.used(), counts_.host_registered.load(), counts_.host_released.load());
 }
 
 bool CudaProvider::requirement(CudaProvider* open, std::uint32_t index, strait_requirement& out) {
@@ -283,11 +285,11 @@ bool CudaProvider::requirement(CudaProvider* open, std::uint32_t index, strait_r
         if (text.empty()) text = gpu->no_map_because();
       }
       const std::string no_module = open->maps_->no_gdrcopy_because();
-      return plugin::say(out, "CPU mapping: driver 13.3 or later, or gdrcopy", met(maps || no_module.empty()),
-                         STRAIT_CAN_MAP_CPU,
-                         maps                ? "dma-bufs can be mapped"
-                         : no_module.empty() ? "by gdrcopy"
-                                             : fmt::format("by dma-buf: {}; by gdrcopy: {}", text, no_module));
+      return plugin::say(
+          out, "CPU mapping: driver 13.3 or later, or gdrcopy", met(maps || no_module.empty()), STRAIT_CAN_MAP_CPU,
+          maps || no_module.empty()
+              ? fmt::format("{}; {}", maps ? "dma-bufs can be mapped" : "by gdrcopy", open->maps_->limits_text(0))
+              : fmt::format("by dma-buf: {}; by gdrcopy: {}", text, no_module));
     }
     default: return false;
   }

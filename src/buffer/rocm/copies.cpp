@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "buffer/rocm/copies.hpp"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 
@@ -9,11 +11,22 @@
 namespace strait::buffer::rocm {
 namespace {
 
-// Through a large BAR: writes are combined and cheap, reads go word by word.
-constexpr std::uint64_t kCpuWritesUpTo = 4096;
-constexpr std::uint64_t kCpuReadsUpTo = 64;
+constexpr std::uint64_t kTimedBytes = 65536;  // of an allocation of its own
+
+// Through a large BAR.
+void move_by_cpu(std::uint64_t to, std::uint64_t from, std::uint64_t length_bytes) {
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), length_bytes);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // combined writes leave the CPU
+}
 
 }  // namespace
+
+Copies::Copies(const Hsa& hsa, Blocks& blocks, Agent cpu, const std::map<std::uint64_t, MemoryPool>& pools,
+               const CpuCopies& config)
+    : hsa_(hsa), blocks_(blocks), cpu_(cpu) {
+  for (const auto& [agent, pool] : pools)
+    devices_.emplace(std::piecewise_construct, std::forward_as_tuple(agent), std::forward_as_tuple(pool, config));
+}
 
 Copies::~Copies() {
   for (const auto& [ticket, running] : running_) {
@@ -47,14 +60,56 @@ bool Copies::copy_small(std::uint64_t to, const Side& target, std::uint64_t from
                         std::uint64_t length_bytes) {
   if (target.device == source.device) return false;
   const Block& block = target.device ? target.block : source.block;
-  if (block.host_base == 0 || length_bytes > (target.device ? kCpuWritesUpTo : kCpuReadsUpTo)) return false;
+  if (block.host_base == 0 || length_bytes > kCpuCopiesMost || length_bytes > cpu_limit(block, target.device))
+    return false;
   const auto cpu = [&](std::uint64_t address, const Side& side) {
     return side.device ? side.block.host_base + (address - side.block.base) : address;
   };
-  std::memcpy(reinterpret_cast<void*>(cpu(to, target)), reinterpret_cast<const void*>(cpu(from, source)), length_bytes);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // combined writes leave the CPU
+  move_by_cpu(cpu(to, target), cpu(from, source), length_bytes);
   by_cpu_.add();
   return true;
+}
+
+// What there is to know is found out by the first small copy of memory that the CPU sees.
+std::uint64_t Copies::cpu_limit(const Block& block, bool to_device) {
+  const auto found = devices_.find(block.owner);
+  if (found == devices_.end()) return 0;
+  Device& device = found->second;
+  if (device.limits.take_turn()) time_window(device);
+  return device.limits.of(to_device);
+}
+
+// On memory of its own: nobody's bytes are written.
+void Copies::time_window(Device& device) {
+  void* scratch = nullptr;
+  if (hsa_.pool_allocate(device.pool, kTimedBytes, 0, &scratch) != kOk)
+    return device.limits.cannot_time("no device memory was free");
+  const auto there = reinterpret_cast<std::uint64_t>(scratch);
+  std::array<std::byte, kLongCopy> bytes{};
+  const auto here = reinterpret_cast<std::uint64_t>(bytes.data());
+  const auto memory = look_at(there, kLongCopy);
+  const auto host = look_at(here, kLongCopy);
+  if (memory && host && memory->device && memory->block.host_base != 0) {
+    const std::uint64_t window = memory->block.host_base + (there - memory->block.base);
+    device.limits.time(
+        [&](bool to_device, std::uint64_t length_bytes) {
+          move_by_cpu(to_device ? window : here, to_device ? here : window, length_bytes);
+          return true;
+        },
+        [&](bool to_device, std::uint64_t length_bytes) {
+          const auto running = to_device ? queue(there, *memory, here, *host, length_bytes)
+                                         : queue(here, *host, there, *memory, length_bytes);
+          if (!running) return false;
+          std::int64_t left = 0;
+          for (std::uint32_t turn = 0; (left = hsa_.signal_load(running->signal)) > 0; ++turn)
+            sys::pause_turn(turn % 64);
+          end(*running);
+          return left == 0;
+        });
+  } else {
+    device.limits.cannot_time("the CPU does not see memory allocated for it");
+  }
+  (void)hsa_.pool_free(scratch);
 }
 
 Result<std::uint64_t> Copies::start(std::uint64_t to, std::uint64_t from, std::uint64_t length_bytes) {
@@ -64,7 +119,15 @@ Result<std::uint64_t> Copies::start(std::uint64_t to, std::uint64_t from, std::u
   if (!target.device && !source.device) return fail(Code::invalid, "neither {:#x} nor {:#x} is ROCm memory", to, from);
   bytes_.add(length_bytes);
   if (copy_small(to, target, from, source, length_bytes)) return 0;
+  STRAIT_TRY(const Running running, queue(to, target, from, source, length_bytes));
+  started_.add();
+  const std::lock_guard lock(mutex_);
+  running_.emplace(++last_ticket_, running);
+  return last_ticket_;
+}
 
+Result<Copies::Running> Copies::queue(std::uint64_t to, const Side& target, std::uint64_t from, const Side& source,
+                                      std::uint64_t length_bytes) {
   Running running;
   const Agent gpu{target.device ? target.block.owner : source.block.owner};
   auto* destination = reinterpret_cast<void*>(to);
@@ -98,10 +161,7 @@ Result<std::uint64_t> Copies::start(std::uint64_t to, std::uint64_t from, std::u
     failed_.add();
     return hsa_.failed(status, fmt::format("copy {} bytes from {:#x} to {:#x}", length_bytes, from, to));
   }
-  started_.add();
-  const std::lock_guard lock(mutex_);
-  running_.emplace(++last_ticket_, running);
-  return last_ticket_;
+  return running;
 }
 
 std::int32_t Copies::done(std::uint64_t ticket) {
@@ -135,8 +195,17 @@ Status Copies::run(std::uint64_t to, std::uint64_t from, std::uint64_t length_by
 }
 
 std::string Copies::counters() const {
-  return fmt::format("copies={},copies_done={},copies_failed={},copies_by_cpu={},bytes_copied={}", started_.load(),
-                     finished_.load(), failed_.load(), by_cpu_.load(), bytes_.load());
+  std::size_t timed = 0;
+  CpuLimits most{0, 0};
+  for (const auto& [agent, device] : devices_) {
+    timed += device.limits.was_timed() ? 1 : 0;
+    most.in = std::max(most.in, device.limits.of(true));
+    most.out = std::max(most.out, device.limits.of(false));
+  }
+  return fmt::format(
+      "copies={},copies_done={},copies_failed={},copies_by_cpu={},bytes_copied={},cpu_timed={},cpu_in_most={},"
+      "cpu_out_most={}",
+      started_.load(), finished_.load(), failed_.load(), by_cpu_.load(), bytes_.load(), timed, most.in, most.out);
 }
 
 }  // namespace strait::buffer::rocm

@@ -12,13 +12,16 @@
 
 #include "base/counters.hpp"
 #include "base/error.hpp"
+#include "buffer/cpu_limits.hpp"
 #include "buffer/rocm/blocks.hpp"
 
 namespace strait::buffer::rocm {
 
 class Copies {
  public:
-  Copies(const Hsa& hsa, Blocks& blocks, Agent cpu) : hsa_(hsa), blocks_(blocks), cpu_(cpu) {}
+  // `pools`: the device memory of every agent that copies are for, by its handle.
+  Copies(const Hsa& hsa, Blocks& blocks, Agent cpu, const std::map<std::uint64_t, MemoryPool>& pools,
+         const CpuCopies& config);
   ~Copies();
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
@@ -42,10 +45,20 @@ class Copies {
   [[nodiscard]] bool copy_small(std::uint64_t to, const Side& target, std::uint64_t from, const Side& source,
                                 std::uint64_t length_bytes);
   void end(const Running& running);
+  [[nodiscard]] Result<Running> queue(std::uint64_t to, const Side& target, std::uint64_t from, const Side& source,
+                                      std::uint64_t length_bytes);
+  [[nodiscard]] std::uint64_t cpu_limit(const Block& block, bool to_device);
+  struct Device {
+    Device(MemoryPool its_pool, const CpuCopies& config) : pool(its_pool), limits(config) {}
+    const MemoryPool pool;
+    DeviceCpuLimits limits;
+  };
+  void time_window(Device& device);
 
   const Hsa& hsa_;
   Blocks& blocks_;
   const Agent cpu_;
+  std::map<std::uint64_t, Device> devices_;  // by agent; not changed after the constructor
   mutable std::mutex mutex_;
   std::map<std::uint64_t, Running> running_;
   std::uint64_t last_ticket_ = 0;

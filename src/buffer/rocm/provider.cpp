@@ -25,7 +25,9 @@ Result<std::unique_ptr<RocmProvider>> RocmProvider::open(std::string_view config
   made->blocks_.enter(*hsa);
   made->entered_ = true;
   STRAIT_CHECK(made->find_agents());
-  made->copies_ = std::make_unique<Copies>(*hsa, made->blocks_, made->cpu_);
+  std::map<std::uint64_t, MemoryPool> pools;
+  for (const Gpu& gpu : made->gpus_) pools.emplace(gpu.agent.handle, gpu.pool);
+  made->copies_ = std::make_unique<Copies>(*hsa, made->blocks_, made->cpu_, pools, parsed.cpu_copies);
   return made;
 }
 

@@ -6,7 +6,8 @@
 
 namespace strait::buffer {
 
-// open() fails with Code::unsupported where there is no runtime or no GPU. Config: "ipc_cache=N".
+// open() fails with Code::unsupported where there is no runtime or no GPU. Config: "ipc_cache=N",
+// "cpu_copies=auto|IN/OUT|off".
 [[nodiscard]] const strait_provider_ops* rocm_provider_ops();
 
 }  // namespace strait::buffer

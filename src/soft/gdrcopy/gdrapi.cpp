@@ -3,15 +3,20 @@
 // The memory is what libcuda.so.1 in software has announced to the machine's kernel, and may be pinned if p2p pages of
 // it could be had. Answers are 0 or an errno. gdr_get_info is not here: nothing that we can check says what its struct
 // is.
+//
+// STRAIT_SOFT_WINDOW_NS, as it is when the library is opened: how long each of its copies takes at least, for a machine
+// whose window is slow.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 
 #include "soft/accel/spec.hpp"
 #include "soft/kernel/driver.h"
+#include "sys/clock.hpp"
 #include "sys/fd.hpp"
 #include "sys/files.hpp"
 #include "sys/fork.hpp"
@@ -32,6 +37,7 @@ struct PinnedMemory {
   sys::Mapping window;  // while it is mapped
 };
 struct Session {
+  std::int64_t copy_ns = 0;
   std::map<unsigned long, PinnedMemory> pinned;
 };
 struct Sessions {
@@ -100,6 +106,7 @@ int with_pinned(void* gdr, unsigned long handle, Call call) {
 int move_bytes(unsigned long handle, const void* mapped, void* to, const void* from, std::size_t length_bytes) {
   Sessions& table = sessions();
   if (table.mark.in_child()) return EPERM;
+  const std::int64_t begun = sys::now_ns();
   const std::lock_guard lock(table.mutex);
   for (const auto& [gdr, session] : table.all) {
     const auto found = session.pinned.find(handle);
@@ -108,6 +115,7 @@ int move_bytes(unsigned long handle, const void* mapped, void* to, const void* f
     const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(mapped) - window.data());
     if (!window.valid() || offset > window.size() || length_bytes > window.size() - offset) return EINVAL;
     std::memcpy(to, from, length_bytes);
+    while (session.copy_ns != 0 && sys::now_ns() - begun < session.copy_ns) continue;
     return 0;
   }
   return EINVAL;
@@ -124,7 +132,8 @@ STRAIT_GDR_API void* gdr_open() {
   if (table.mark.in_child() || accel::spec_from_environment(accel::Vendor::cuda).devices == 0) return nullptr;
   const std::lock_guard lock(table.mutex);
   auto* const made = new char;  // an address that is nobody else's
-  table.all.emplace(made, Session{});
+  const char* const slow = std::getenv("STRAIT_SOFT_WINDOW_NS");
+  table.all[made].copy_ns = slow == nullptr ? 0 : std::strtoll(slow, nullptr, 10);
   return made;
 }
 
