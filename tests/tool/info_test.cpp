@@ -171,6 +171,10 @@ TEST(InfoMatrix, EveryVendorByVerbs) {
   EXPECT_NE(why(plain, "cuda:0", "peermem").find("(EFAULT)"), std::string::npos) << why(plain, "cuda:0", "peermem");
   const json client = matrix(furnished("nvidia", command));
   EXPECT_EQ(states(client, "cuda:0"), "dmabuf=proved host=missing p2p=unknown peermem=proved staged=proved");
+  EXPECT_EQ(states(client, "rocm:0"), "dmabuf=proved host=missing p2p=missing peermem=missing staged=proved");
+  const json amd = matrix(furnished("amd", command));
+  EXPECT_EQ(states(amd, "rocm:0"), "dmabuf=proved host=missing p2p=missing peermem=proved staged=proved");
+  EXPECT_EQ(states(amd, "cuda:0"), "dmabuf=proved host=missing p2p=missing peermem=missing staged=proved");
   for (const json& each : client.at("requirements")) {
     if (each.at("part") != "nic") continue;
     EXPECT_EQ(each.at("of"), "strait0");
