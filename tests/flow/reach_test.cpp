@@ -131,6 +131,49 @@ TEST_P(Invalidated, InTheMiddleOfATransferEndsItAndNothingElse) {
 INSTANTIATE_TEST_SUITE_P(Ways, Invalidated, testing::Values("peermem", "p2p"),
                          [](const auto& each) { return std::string(each.param); });
 
+// The exporter moves the buffer at such a byte: the NIC's table is taken away, and the rest goes to where the memory is
+// now. Whoever moves the bytes only sees that it took longer. A peer with a map grant does not ask the NIC, and is not
+// here.
+struct Carried {
+  const char* name;
+  const char* carrier;
+  const char* grant;
+};
+class Moved : public testing::TestWithParam<Carried> {};
+
+TEST_P(Moved, InTheMiddleOfATransferIsASuccess) {
+  const auto carried = [](std::vector<std::pair<std::string, std::string>> more) {
+    more.insert(more.end(), {{"carrier", GetParam().carrier}, {"grant", GetParam().grant}});
+    return settings(std::move(more));
+  };
+  const auto moves = [](Node& node) {
+    const auto told = nlohmann::json::parse(node.info().value());
+    return told.at("nics").at(0).at("counters").at("kernel_moves").get<std::uint64_t>();
+  };
+  Pair pair(carried({{"reach", "dmabuf"}, {"kernel_faults", "move@64K"}}), carried({}));
+  Block local(pair.asker, "host", kBytes, access::local);
+  const auto bytes = pattern(kBytes, 14);
+  std::uint64_t moved = 0;
+  for (const bool is_put : {true, false}) {
+    Block target(pair.owner, "soft:0", kBytes, access::all);  // each registration is moved once
+    EXPECT_EQ(way_of(target.region), "dma-buf fd");
+    const Published published = pair.owner.publish("block", target.region).value();
+    const Target place = pair.far.lookup("block").value();
+    (is_put ? local : target).fill(bytes);
+    const auto done = is_put ? pair.far.put(local.region.slice(0, kBytes), place.at(0)).wait(30s)
+                             : pair.far.get(local.region.slice(0, kBytes), place.at(0)).wait(30s);
+    ASSERT_TRUE(done) << done.error().explain();
+    EXPECT_EQ((is_put ? target : local).read(0, kBytes), bytes);
+    EXPECT_EQ(moves(pair.owner), ++moved);
+    local.fill(std::vector<std::uint8_t>(kBytes));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Carriers, Moved,
+                         testing::Values(Carried{"ring", "auto", "ring"}, Carried{"copy", "auto", "copy"},
+                                         Carried{"packets", "roce", "auto"}),
+                         [](const auto& each) { return std::string(each.param.name); });
+
 TEST(Reach, StagedByNameIsLocalAndRefusedWhereZeroCopyIsRequired) {
   Pair pair(settings(), settings({{"reach", "staged"}}));
   Block target(pair.owner, "soft:0", kBytes, access::all);
