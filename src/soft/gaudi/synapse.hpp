@@ -98,4 +98,8 @@ struct DeviceInfoV2 {
   function(synStatusGetBriefDescription, (Answer, char*, std::size_t))
 // clang-format on
 
+// Habana's communication library, where libfabric looks for it: dlsym() on libSynapse.so. What it answers with.
+inline constexpr int kHcclSuccess = 0, kHcclUninitialized = -1, kHcclInvalidArgument = 7;
+STRAIT_SYN_API int hcclLookupDMABuff(std::uint64_t address, std::uint64_t size, int* fd);
+
 }  // namespace strait::soft::gaudi::syn

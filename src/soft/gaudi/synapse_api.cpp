@@ -223,6 +223,17 @@ Answer synDeviceFree(DeviceId device, std::uint64_t buffer, std::uint32_t) {
   return state->driver->uncarve(device, buffer) == 0 ? kSuccess : kFailedToFreeDeviceMemory;
 }
 
+// Whatever address it is asked for: there is one descriptor, and it is the library's.
+int hcclLookupDMABuff(std::uint64_t, std::uint64_t, int* fd) {
+  if (fd == nullptr) return kHcclInvalidArgument;
+  auto state = State::use();
+  if (!state) return kHcclUninitialized;
+  const int found = state->pool_dmabuf();
+  if (found < 0) return kHcclUninitialized;
+  *fd = found;
+  return kHcclSuccess;
+}
+
 Answer synHostMalloc(DeviceId device, std::uint64_t size, std::uint32_t, void** buffer) {
   STRAIT_SYN_USE(state);
   Acquired* acquired = state->find(device);

@@ -75,9 +75,22 @@ Answer State::release(DeviceId device) {
   finish_all();
   std::erase_if(streams, [&](const auto& each) { return each.second->device == device; });
   std::erase_if(events, [&](const auto& each) { return each.second->device == device; });
+  found->second.pool.reset();  // or it would keep the device busy
   driver->close(found->second.fd);
   devices.erase(found);
   return kSuccess;
+}
+
+int State::pool_dmabuf() {
+  Acquired* first = find(UINT32_MAX);
+  if (first == nullptr) return -1;
+  Pool whole;
+  if (!first->pool.valid() && driver->pool(first->fd, whole) == 0) {
+    const int made =
+        driver->export_mapped(first->fd, whole.allocated_base, whole.total_bytes, whole.base - whole.allocated_base, 0);
+    if (made >= 0) first->pool = sys::Fd(made);
+  }
+  return first->pool.valid() ? first->pool.get() : -1;
 }
 
 bool State::host_side(DeviceId device, std::uint64_t address, std::uint64_t length_bytes) const {

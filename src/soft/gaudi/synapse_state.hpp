@@ -13,12 +13,14 @@
 #include "soft/accel/copy_engine.hpp"
 #include "soft/gaudi/driver.hpp"
 #include "soft/gaudi/synapse.hpp"
+#include "sys/fd.hpp"
 #include "sys/mapping.hpp"
 
 namespace strait::soft::gaudi::syn {
 
 struct Acquired {
   int fd = -1;
+  sys::Fd pool;                                        // the dma-buf of its whole pool, once somebody asked for it
   std::map<std::uint64_t, std::uint64_t> host;         // what it may reach: base and length
   std::map<std::uint64_t, sys::Mapping> host_buffers;  // of synHostMalloc
 };
@@ -49,6 +51,8 @@ class State {
 
   [[nodiscard]] Answer acquire(std::uint32_t slot, DeviceId& out);
   [[nodiscard]] Answer release(DeviceId device);
+  // The dma-buf of the first device's pool, made once and closed with the device. -1: there is none.
+  [[nodiscard]] int pool_dmabuf();
   [[nodiscard]] Acquired* find(DeviceId device);  // UINT32_MAX: the first
   [[nodiscard]] Answer copy(Stream& stream, std::uint64_t from, std::uint64_t length_bytes, std::uint64_t to,
                             std::int32_t direction);

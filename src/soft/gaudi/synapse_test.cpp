@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -270,6 +271,47 @@ TEST_F(Synapse, TheWholePoolIsExportedOnce) {
   EXPECT_EQ(SYN(DeviceAcquireByModuleId)(&device_[0], 0), syn::kBusy) << "the dma-buf holds it";
   ::close(dmabuf);
   EXPECT_EQ(SYN(DeviceAcquireByModuleId)(&device_[0], 0), syn::kSuccess);
+}
+
+// The way libfabric has it: from libSynapse.so by name, one descriptor that stays the library's.
+TEST_F(Synapse, HcclLooksUpTheOneDescriptorOfThePool) {
+  const auto lookup = named<decltype(&syn::hcclLookupDMABuff)>("libSynapse.so", "hcclLookupDMABuff");
+  ASSERT_NE(lookup, nullptr);
+  EXPECT_EQ(lookup(0, 0, nullptr), syn::kHcclInvalidArgument);
+  const std::uint64_t exports = counter("exports");
+  const std::uint64_t first = allocate(0, 10'000), memory = allocate(0, 10'000);
+  int fd = -7, again = -7;
+  ASSERT_EQ(lookup(memory, 10'000, &fd), syn::kHcclSuccess);
+  ASSERT_EQ(lookup(first, 4096, &again), syn::kHcclSuccess);
+  EXPECT_EQ(fd, again) << "it is kept";
+  EXPECT_EQ(counter("exports"), exports + 1);
+  // Its first byte is the first of scal's pool.
+  syn::DeviceInfoV2 info{};
+  ASSERT_EQ(SYN(DeviceGetInfoV2)(device_[0], &info), syn::kSuccess);
+  scal::Handle handle = nullptr;
+  scal::PoolHandle pool = nullptr;
+  scal::PoolInfoV2 hbm{};
+  ASSERT_EQ(SCAL(get_handle_from_fd)(static_cast<int>(info.fd), &handle), scal::kSuccess);
+  ASSERT_EQ(SCAL(get_pool_handle_by_name)(handle, "global_hbm", &pool), scal::kSuccess);
+  ASSERT_EQ(SCAL(pool_get_infoV2)(pool, &hbm), scal::kSuccess);
+  const auto bytes = pattern(10'000, 14);
+  put(0, memory, bytes);
+  std::vector<std::byte> seen(bytes.size());
+  EXPECT_EQ(::pread(fd, seen.data(), seen.size(), static_cast<off_t>(memory - hbm.device_base)),
+            static_cast<ssize_t>(seen.size()));
+  EXPECT_EQ(seen, bytes);
+  EXPECT_EQ(SYN(DeviceFree)(device_[0], first, 0), syn::kSuccess);
+  EXPECT_EQ(SYN(DeviceFree)(device_[0], memory, 0), syn::kSuccess);
+  // It goes with the device, which the next owner then finds free.
+  EXPECT_EQ(SYN(DeviceRelease)(device_[0]), syn::kSuccess);
+  EXPECT_EQ(::fcntl(fd, F_GETFD), -1);
+  EXPECT_EQ(SYN(DeviceRelease)(device_[1]), syn::kSuccess);
+  EXPECT_EQ(lookup(memory, 10'000, &fd), syn::kHcclUninitialized) << "no device";
+  for (syn::DeviceId& each : device_)
+    EXPECT_EQ(SYN(DeviceAcquireByModuleId)(&each, static_cast<std::uint32_t>(&each - device_)), syn::kSuccess);
+  EXPECT_EQ(SYN(Destroy)(), syn::kSuccess);
+  EXPECT_EQ(lookup(memory, 10'000, &fd), syn::kHcclUninitialized) << "no SynapseAI";
+  EXPECT_EQ(SYN(Initialize)(), syn::kSuccess);
 }
 
 TEST_F(Synapse, ManyThreadsCopyAndAllocate) {
