@@ -3,6 +3,8 @@
 // cuda:1,rocm:1@bar,gaudi:1`.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 
 #include "buffer/built_in.hpp"
@@ -10,6 +12,7 @@
 #include "buffer/cuda/driver.hpp"
 #include "buffer/provider.hpp"
 #include "sys/library.hpp"
+#include "sys/mapping.hpp"
 
 namespace strait::buffer {
 namespace {
@@ -82,6 +85,12 @@ INSTANTIATE_TEST_SUITE_P(All, CpuCopies,
                                            Window{"bar", "rocm", "cpu_copies=4096/64", false}),
                          [](const auto& about) { return std::string(about.param.name); });
 
+// What has Dmabuf in its name runs on cuda:1@map, where dma-bufs can be mapped as by driver 13.3; the rest without.
+INSTANTIATE_TEST_SUITE_P(Dmabuf, CpuCopies,
+                         ::testing::Values(Window{"dmabuf", "cuda", "cpu_map=dmabuf,cpu_copies=4096/64", true},
+                                           Window{"auto", "cuda", "cpu_copies=4096/64", true}),
+                         [](const auto& about) { return std::string(about.param.name); });
+
 // Of a device with a window: who moved 64 bytes each way, and what the provider says of its limits.
 struct Moved {
   std::uint64_t in = 0, out = 0;  // by the CPU
@@ -125,6 +134,74 @@ TEST(CpuCopiesByTime, AFastWindowWins) {
     EXPECT_LE(std::max(moved.in_most, moved.out_most), kCpuCopiesMost) << kind;
     EXPECT_EQ(move_short(*provider).timed, 1u) << kind << ": once";
   }
+}
+
+TEST(CpuCopiesByTime, AFastWindowOnADmabufWins) {
+  const auto provider = open_kind("cuda", "cpu_map=dmabuf");
+  const Moved moved = move_short(*provider);
+  EXPECT_EQ(moved.timed, 1u);
+  EXPECT_EQ(moved.in, 1u);
+  EXPECT_EQ(moved.out, 1u);
+}
+
+TEST(CpuMapByDmabuf, BeginsAtTheFirstByteOfTheRange) {
+  const auto provider = open_kind("cuda", "cpu_map=dmabuf,cpu_copies=off");
+  const std::uint64_t memory = provider->allocate(0, 1 << 20).value();
+  std::vector<unsigned char> bytes(1 << 20);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i * 7 + (i >> 8));
+  const auto move = [&](std::uint64_t to, std::uint64_t from) {
+    const auto ticket = provider->start_copy(to, from, bytes.size());
+    EXPECT_TRUE(ticket && provider->wait_copy(*ticket, sys::Deadline::after_ns(30'000'000'000)));
+  };
+  move(memory, reinterpret_cast<std::uint64_t>(bytes.data()));
+  constexpr std::size_t kFrom = 5 * 4096 + 40, kLength = 300'001;  // in no page's first byte, and over many
+  const auto mapped = provider->map_cpu({memory + kFrom, kLength});
+  ASSERT_TRUE(mapped) << mapped.error().explain();
+  auto* const window = static_cast<unsigned char*>(*mapped);
+  EXPECT_TRUE(std::equal(window, window + kLength, bytes.begin() + kFrom));
+  for (const std::size_t at : {std::size_t{0}, kLength - 1}) window[at] = bytes[kFrom + at] ^= 0x5a;
+  std::vector<unsigned char> back(bytes.size());
+  move(reinterpret_cast<std::uint64_t>(back.data()), memory);
+  EXPECT_EQ(back, bytes) << "what the CPU wrote there, and nothing else";
+  provider->unmap_cpu(window);
+  EXPECT_TRUE(provider->free(memory));
+}
+
+// As anybody maps it: at any page of it, and not past its end.
+TEST(CpuMapByDmabuf, TheDescriptorIsMappedLikeAFile) {
+  const auto provider = open_kind("cuda", "cpu_copies=off");
+  const std::uint64_t memory = provider->allocate(0, 65536).value();
+  std::vector<unsigned char> bytes(65536);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i * 11 + (i >> 8));
+  const auto ticket = provider->start_copy(memory, reinterpret_cast<std::uint64_t>(bytes.data()), bytes.size());
+  ASSERT_TRUE(ticket && provider->wait_copy(*ticket, sys::Deadline::after_ns(30'000'000'000)));
+  const auto exported = provider->export_fd({memory, 65536}).value();
+  const auto map = [&](std::uint64_t offset, std::size_t length) {
+    return sys::map_file(exported.fd, offset, length, sys::Protect::read);
+  };
+  ASSERT_EQ(exported.offset, 0u);
+  for (const std::uint64_t at : {0u, 4096u, 61440u}) {
+    const auto seen = map(at, 4096);
+    ASSERT_TRUE(seen) << seen.error().explain();
+    EXPECT_TRUE(std::equal(bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                           bytes.begin() + static_cast<std::ptrdiff_t>(at) + 4096,
+                           reinterpret_cast<const unsigned char*>(seen->data())))
+        << at;
+  }
+  EXPECT_EQ(map(65536, 4096).error().sys_errno, EINVAL);
+  EXPECT_EQ(map(4096, 65536).error().sys_errno, EINVAL);
+  provider->close_fd(exported.fd);
+  EXPECT_TRUE(provider->free(memory));
+}
+
+TEST(CpuMapByDmabuf, IsRefusedWhereTheConfigSaysIt) {
+  const auto provider = open_kind("cuda", "cpu_map=none");
+  const std::uint64_t memory = provider->allocate(0, 65536).value();
+  const auto mapped = provider->map_cpu({memory, 4096});
+  ASSERT_FALSE(mapped);
+  EXPECT_NE(mapped.error().text.find("by dma-buf: cpu_map in the provider's config says no"), std::string::npos)
+      << mapped.error().text;
+  EXPECT_TRUE(provider->free(memory));
 }
 
 TEST(CpuCopiesByTime, ASlowWindowLoses) {

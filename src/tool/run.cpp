@@ -328,10 +328,9 @@ void add_run(CommandLine& line) {
   command.text(
       "--accelerators", arguments->accelerators,
       {.type = "SPEC",
-       .help =
-           "Software accelerators, as cuda:2,rocm:1,gaudi:8: how many of which vendor; cuda:2x64M gives each "
-           "64 MiB of memory instead of 1 GiB, rocm:1@bar lets the CPU reach it, gaudi:8@2021 is the first generation "
-           "with its library of 2021.",
+       .help = "Software accelerators, as cuda:2,rocm:1,gaudi:8: how many of which vendor; cuda:2x64M gives each "
+               "64 MiB of memory instead of 1 GiB, cuda:2@map lets the CPU map its dma-bufs, rocm:1@bar lets it reach "
+               "all memory, gaudi:8@2021 is the first generation with its library of 2021.",
        .fallback = {},
        .check = check_accelerators});
   command.text("--seed", arguments->seed,

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/options.hpp"
+#include "soft/accel/window_list.hpp"
 
 namespace strait::soft::accel {
 namespace {
@@ -19,14 +20,15 @@ Error refuse_part(std::string_view part, std::string_view why) {
 }
 
 // What each vendor may have behind an @.
-constexpr std::array<const char*, kVendors> kVariants{"", "bar", "2021"};
+constexpr std::array<const char*, kVendors> kVariants{kMapVariant, "bar", "2021"};
 
 Result<VendorSpec> parse_amount(std::string_view part, std::size_t vendor, std::string_view amount) {
   VendorSpec spec;
   if (const std::size_t at = amount.find('@'); at != std::string_view::npos) {
     spec.variant = amount.substr(at + 1);
     if (spec.variant.empty() || spec.variant != kVariants[vendor])
-      return refuse_part(part, "names a variant that does not exist: there are rocm:N@bar and gaudi:N@2021");
+      return refuse_part(part,
+                         "names a variant that does not exist: there are cuda:N@map, rocm:N@bar and gaudi:N@2021");
     amount = amount.substr(0, at);
   }
   const std::size_t cross = amount.find('x');

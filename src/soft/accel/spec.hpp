@@ -23,7 +23,8 @@ inline constexpr std::uint32_t kMostSpecDevices = 64;
 struct VendorSpec {
   std::uint32_t devices = 0;                            // 0: this vendor is not in the machine
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;  // of each device; pages are taken when first touched
-  // rocm: "bar", the CPU reaches all device memory. gaudi: "2021", the first generation and its library of that year.
+  // cuda: "map", dma-bufs can be mapped, as by driver 13.3. rocm: "bar", the CPU reaches all device memory. gaudi:
+  // "2021", the first generation and its library of that year.
   std::string variant;
 };
 

@@ -19,13 +19,14 @@ TEST(SpecTest, ReadsCountsAndMemory) {
 }
 
 TEST(SpecTest, ReadsVariants) {
-  const Spec spec = parse_spec("rocm:1@bar,gaudi:8x64M@2021").value();
+  const Spec spec = parse_spec("cuda:1@map,rocm:1@bar,gaudi:8x64M@2021").value();
   EXPECT_EQ(spec.of(Vendor::rocm).variant, "bar");
   EXPECT_EQ(spec.of(Vendor::gaudi).variant, "2021");
   EXPECT_EQ(spec.of(Vendor::gaudi).memory_bytes, std::uint64_t{64} << 20);
-  EXPECT_EQ(spec.of(Vendor::cuda).variant, "");
-  for (const char* text : {"cuda:1@bar", "cuda:1@", "rocm:1@", "rocm:1@2021", "gaudi:1@bar", "gaudi:1@2021@2021",
-                           "gaudi:@2021", "gaudi:1@2021x64M"})
+  EXPECT_EQ(spec.of(Vendor::cuda).variant, "map");
+  EXPECT_EQ(parse_spec("cuda:1").value().of(Vendor::cuda).variant, "");
+  for (const char* text : {"cuda:1@bar", "cuda:1@", "rocm:1@map", "rocm:1@", "rocm:1@2021", "gaudi:1@bar",
+                           "gaudi:1@2021@2021", "gaudi:@2021", "gaudi:1@2021x64M"})
     EXPECT_EQ(parse_spec(text).error().code, Code::invalid) << text;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "soft/accel/window.hpp"
 
-#include <array>
 #include <cstring>
 
 #include "sys/clock.hpp"
@@ -14,24 +13,6 @@
 
 namespace strait::soft::accel {
 namespace {
-
-constexpr const char* kWindowName = "strait dma-buf";
-constexpr std::uint64_t kWindowMagic = 0x7769'6e64'6f77'3031;  // "window01"
-
-struct ListedPiece {
-  std::uint32_t process;
-  std::int32_t file;
-  std::uint64_t device;
-  std::uint64_t inode;
-  std::uint64_t offset;
-  std::uint64_t length_bytes;
-};
-struct PieceList {
-  std::uint64_t magic;
-  std::uint64_t count;
-  std::array<ListedPiece, kMostPieces> pieces;
-};
-static_assert(sizeof(PieceList) <= 4096);
 
 Result<OpenedPiece> open_piece(const ListedPiece& listed) {
   STRAIT_TRY(sys::Fd file, sys::open_of_process(static_cast<pid_t>(listed.process), listed.file));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A window: one descriptor that stands for pieces of several memory files, or for a part of one. It is what a software
 // driver hands out as a dma-buf where the range is not exactly one file: as long as the range, so that its size can be
-// asked, and without bytes of its own. Mapping it for writing fails, as mapping a dma-buf of CUDA driver 580 does.
+// asked, and without bytes of its own. Mapping it for writing fails, as mapping a dma-buf of CUDA driver 580 does; in a
+// run with cuda:N@map the preloaded library maps what it stands for instead (soft/preload/window.cpp).
 //
 // Its first page, which nobody reads as memory, says what the pieces are: whose process, which descriptor, which file.
 // Who imports it opens those; it must be possible to open /proc/PID/fd/N of the process that exported.
@@ -13,11 +14,10 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "soft/accel/window_list.hpp"
 #include "sys/fd.hpp"
 
 namespace strait::soft::accel {
-
-inline constexpr std::size_t kMostPieces = 100;  // of one window: the list fits into its first page
 
 struct WindowPiece {
   int file = -1;  // open in this process for as long as the window is to be usable

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mmap of device nodes, and munmap of what is mapped of them. The price for all other mappings is two loads.
+// mmap of device nodes, and munmap of what is mapped of them. The price for all other mappings is three loads.
 #include <sys/mman.h>
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include "soft/preload/devices.hpp"
 #include "soft/preload/real.hpp"
 #include "soft/preload/table.hpp"
+#include "soft/preload/window.hpp"
 
 namespace strait::preload {
 namespace {
@@ -129,6 +130,8 @@ void* map_any(void* address, std::size_t length, int protect, int flags, int fd,
     if (const Loan loan(fd); loan) {
       const long at = map_device(loan, address, length, protect, flags, offset);
       if (at != -ENOSYS) return reinterpret_cast<void*>(answer(at));
+    } else if (const long window = map_window(fd, address, length, protect, flags, offset); window != -ENOSYS) {
+      return reinterpret_cast<void*>(answer(window));
     }
   }
   return call();
