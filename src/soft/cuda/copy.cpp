@@ -4,15 +4,15 @@
 // What the calls promise about waiting is kept to the letter. "Asynchronous" copies read pageable memory before they
 // return, and have written it when they return; "synchronous" copies from device to device, and fills, may return
 // before they are done, unless sync-memops was asked for.
+#include "soft/cuda/copy.hpp"
+
 #include <algorithm>
 #include <cstring>
 
 #include "soft/cuda/entry.hpp"
 
 namespace strait::soft::cuda {
-namespace {
 
-// Two lists of the same total length.
 void move_bytes(const std::vector<Side::Span>& to, const std::vector<Side::Span>& from) {
   std::size_t t = 0;
   std::size_t f = 0;
@@ -27,6 +27,8 @@ void move_bytes(const std::vector<Side::Span>& to, const std::vector<Side::Span>
     if (from_done == from[f].length_bytes) ++f, from_done = 0;
   }
 }
+
+namespace {
 
 enum class Wait { when_needed, always };
 
