@@ -20,15 +20,15 @@ constexpr const char* kEveryVendor = "cuda:1,rocm:1,gaudi:1";
 
 // On a machine with software accelerators of all vendors. A sanitizer's run time wants to be first, which `strait run`
 // does not allow: there the loader is told where their libraries are.
-Outcome furnished(const std::string& ways, std::vector<std::string> command) {
+Outcome furnished(const std::string& ways, std::vector<std::string> command, const char* accelerators = kEveryVendor) {
 #ifdef STRAIT_STAND_INS
   return strait(std::move(command), 60,
                 {{"LD_LIBRARY_PATH", STRAIT_STAND_INS},
-                 {"STRAIT_SOFT_ACCELERATORS", kEveryVendor},
+                 {"STRAIT_SOFT_ACCELERATORS", accelerators},
                  {"STRAIT_PEER_MEMORY", ways},
                  {"ASAN_OPTIONS", "detect_leaks=0"}});
 #else
-  std::vector<std::string> all{"run", "--quiet", "--accelerators", kEveryVendor, "--peer-memory", ways, "--"};
+  std::vector<std::string> all{"run", "--quiet", "--accelerators", accelerators, "--peer-memory", ways, "--"};
   const std::vector<std::string> inner = strait_command(std::move(command));
   all.insert(all.end(), inner.begin(), inner.end());
   return strait(all);
@@ -144,6 +144,24 @@ TEST(InfoMatrix, WhatJoinsDevicesIsTheProvidersToSay) {
   EXPECT_FALSE(info.contains("reach"));
   for (const json& device : info.at("accelerators"))
     EXPECT_EQ(device.at("link"), device.at("kind") == "gaudi" ? "Gaudi link" : "") << device;
+}
+
+// A program's devices are those that its driver lets it see, and are counted from 0 among them.
+TEST(InfoDevices, AreThoseThatCudaVisibleDevicesNames) {
+  const auto seen = [](const char* chosen) {
+    ::setenv("CUDA_VISIBLE_DEVICES", chosen, 1);
+    const Outcome outcome =
+        furnished("none", {"info", "--json", "--no-trials", "--set", "accelerators=cuda"}, "cuda:3");
+    ::unsetenv("CUDA_VISIBLE_DEVICES");
+    std::string all;
+    const json info = matrix(outcome);
+    for (const json& device : info.at("accelerators"))
+      all += device.at("name").get<std::string>() + "=" + device.at("pci_address").get<std::string>() + " ";
+    return all;
+  };
+  EXPECT_EQ(seen("0,1,2"), "cuda:0=0000:21:00.0 cuda:1=0000:24:00.0 cuda:2=0000:27:00.0 ");
+  EXPECT_EQ(seen("2,0"), "cuda:0=0000:27:00.0 cuda:1=0000:21:00.0 ");
+  EXPECT_EQ(seen("GPU-73747261-6974-2073-6f66-742063756401"), "cuda:0=0000:24:00.0 ");
 }
 
 TEST(InfoMatrix, EveryVendorByItsAddress) {

@@ -229,6 +229,7 @@ TEST_F(CudaIpcTest, PoolAndPointer) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "peer") == 0) return strait::soft::cuda::serve_peer();
+  if (argc == 3 && std::strcmp(argv[1], "visible") == 0) return strait::soft::cuda::say_visible(argv[2]);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -14,6 +14,12 @@
 #include "soft/cuda/api.h"
 #include "sys/library.hpp"
 
+namespace strait::soft::cuda {
+
+int say_visible(const char* chosen);  // visible_test.cpp
+
+}  // namespace strait::soft::cuda
+
 namespace strait::soft::cuda::testing {
 
 inline constexpr std::size_t kMega = std::size_t{1} << 20;
