@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans on machines of other people: trees of /sys, built anew in a folder of the test's own and read from there as the
-// Node reads them (option `sysfs`). Each says which NIC is taken, and what is said of every other one.
+// Plans on other machines: trees of /sys, made up after real ones, and one that trees/record.sh recorded, built anew in
+// a folder of the test's own and read from there as the Node reads them (option `sysfs`). Each says which NIC is taken,
+// and what is said of every other one.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -68,6 +69,11 @@ class Tree {
     return machine;
   }
   [[nodiscard]] std::string root() const { return root_.string(); }
+  struct Line {
+    std::string address, path;
+    int numa_node;
+  };
+  [[nodiscard]] const std::vector<Line>& all() const { return all_; }
 
  private:
   static Place place(const Result<sys::PciPlace>& found) {
@@ -80,6 +86,7 @@ class Tree {
     fs::create_directories(where);
     std::ofstream(where / "numa_node") << node << "\n";
     fs::create_symlink(fs::path("../../../devices") / path, root_ / "bus/pci/devices" / address);
+    all_.push_back({address, path, std::stoi(node)});
     if (kind == "gpu") gpus_.emplace_back(device, address);
     if (kind != "nic") return;
     fs::create_directories(where / "infiniband" / device);
@@ -90,6 +97,7 @@ class Tree {
   }
 
   const fs::path root_;
+  std::vector<Line> all_;
   std::vector<std::pair<std::string, std::string>> gpus_;
   std::vector<std::string> nics_;
 };
@@ -219,6 +227,32 @@ TEST(Trees, ALaptopHasNothingToChooseFrom) {
   // A software NIC is nowhere, so nothing is said about how near it is, and nothing about its speed.
   machine.nics.push_back({"strait0", true, true, true, true});
   EXPECT_EQ(said(plan_of(machine, "cuda:0"), "strait0"), "yes: strait0 reaches cuda:0 memory as dma-buf");
+}
+
+// The one that was recorded: every function is found where the recording says, and none has anything to choose from.
+TEST(Trees, AVirtualMachineIsReadAsItWasRecorded) {
+  const Tree tree("small_vm");
+  Machine machine = tree.machine();
+  ASSERT_EQ(tree.all().size(), 6u);
+  EXPECT_TRUE(machine.nics.empty() && machine.memories.empty());
+  for (const Tree::Line& line : tree.all()) {
+    const auto found = sys::pci_place(tree.root(), line.address);
+    ASSERT_TRUE(found) << found.error().text;
+    std::string path;
+    for (const std::string& part : found->path) path += (path.empty() ? "" : "/") + part;
+    EXPECT_EQ(path, line.path);
+    EXPECT_EQ(found->numa_node, line.numa_node);
+  }
+  // Two of its functions share the root complex and nothing below it, as passed-through devices would.
+  const auto network = sys::pci_place(tree.root(), "0000:00:03.0"), disk = sys::pci_place(tree.root(), "0000:00:02.0");
+  ASSERT_TRUE(network && disk);
+  EXPECT_EQ(distance({network->path, network->numa_node, {}}, {disk->path, disk->numa_node, {}}).nearness,
+            Nearness::root_complex);
+  machine.nics.push_back({"strait0", true, true, true, true});
+  Memory host;
+  host.name = "host";
+  EXPECT_EQ(said(make_plan(host, machine.nics, {"10.0.0.7:7471", Reach::other_host, false, ""}, {}, {}), "strait0"),
+            "yes: strait0 reaches host memory as host pages");
 }
 
 }  // namespace
