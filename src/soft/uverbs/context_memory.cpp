@@ -249,7 +249,7 @@ int Context::reg_dmabuf_mr(Request& request) {
   if (!same_offset_in_page(offset, mr->iova)) return -EINVAL;
   const auto fd = static_cast<int>(request.word(UVERBS_ATTR_REG_DMABUF_MR_FD));  // a number, unlike other descriptors
   if (!sys::is_open_fd(fd)) return -EBADF;
-  if (offset + mr->length_bytes < offset) return -EINVAL;
+  if (mr->length_bytes == 0 || offset + mr->length_bytes < offset) return -EINVAL;
   const std::int64_t size = sys::file_bytes(fd);
   if (size >= 0 && offset + mr->length_bytes > static_cast<std::uint64_t>(size)) return -EINVAL;
   // One of our accelerators' goes through the machine's dma-buf core, whose refusals are the exporter's.
