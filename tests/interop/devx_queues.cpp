@@ -16,6 +16,7 @@
 #include "strait/device/send_ring.hpp"
 #include "strait/device/wait.hpp"
 #include "strait/wire/prm.hpp"
+#include "udmabuf.hpp"
 #include "verbs_objects.hpp"
 
 namespace {
@@ -66,11 +67,14 @@ struct Command {
   }
 };
 
+bool real_dmabuf = false;  // queues in a file: by a dma-buf of the kernel's, not by the memfd
+
 struct Side {
   const Host& host;
   bool collapsed;
   std::uint8_t* memory = nullptr;
   int fd = -1;
+  int dmabuf = -1;  // of the file, where the kernel's are asked for
   mlx5dv_devx_umem* umem = nullptr;
   mlx5dv_devx_uar* uar = nullptr;
   mlx5dv_devx_obj* cq = nullptr;
@@ -100,6 +104,7 @@ struct Side {
     require(mlx5dv_devx_umem_dereg(umem) == 0, "the umem goes");
     require(::munmap(memory, kAll) == 0, "the memory goes");
     if (fd >= 0) ::close(fd);
+    if (dmabuf >= 0) ::close(dmabuf);
   }
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
@@ -111,6 +116,7 @@ struct Side {
       require(fd >= 0 && ::ftruncate(fd, kAll) == 0 && ::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0,
               "a sealed file");
       flags = MAP_SHARED;
+      if (real_dmabuf) dmabuf = make_udmabuf(fd, 0, kAll);
     }
     memory = static_cast<std::uint8_t*>(::mmap(nullptr, kAll, PROT_READ | PROT_WRITE, flags, fd, 0));
     require(memory != MAP_FAILED, "memory for the queues");
@@ -121,7 +127,7 @@ struct Side {
     in.access = IBV_ACCESS_LOCAL_WRITE;
     in.pgsz_bitmap = ~std::uint64_t{4095};
     in.comp_mask = in_file ? std::uint64_t{MLX5DV_UMEM_MASK_DMABUF} : 0;
-    in.dmabuf_fd = fd;
+    in.dmabuf_fd = dmabuf >= 0 ? dmabuf : fd;
     umem = mlx5dv_devx_umem_reg_ex(host.context, &in);
     require(umem != nullptr, "a umem");
   }
@@ -335,6 +341,8 @@ void be_refused(const Host& host) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  real_dmabuf = argc > 2;
+  require(!real_dmabuf || std::strcmp(argv[2], "udmabuf") == 0, "usage: devx_queues GID [udmabuf]");
   Host host = open_host(argc > 1 ? std::atoi(argv[1]) : 0, true);
   exchange(host);
   be_refused(host);

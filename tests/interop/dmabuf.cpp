@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // ibv_reg_dmabuf_mr: memory that is known by a descriptor only, and the errnos of what is no such memory.
 //
-//   dmabuf GID    both ends in this process, over the address of that GID
+//   dmabuf GID            both ends in this process, over the address of that GID
+//   dmabuf GID udmabuf    the same with a dma-buf of the kernel's (/dev/udmabuf)
 //
-// A sealed memfd stands for the dma-buf: it is what the software accelerator exports, and needs no device.
+// A sealed memfd stands for the dma-buf in the first: it is what the software accelerator exports, and needs no device.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,6 +12,9 @@
 #include <cerrno>
 #include <chrono>
 
+#include <string>
+
+#include "udmabuf.hpp"
 #include "verbs_objects.hpp"
 
 namespace {
@@ -24,13 +28,19 @@ struct Buffer {
   int fd = -1;
   std::uint8_t* bytes = nullptr;
 
-  Buffer() {
+  explicit Buffer(bool real) {
+    const std::size_t before = real ? kPage : 0;  // the dma-buf is a part of the file behind it
     fd = memfd_create("dmabuf", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    require(fd >= 0 && ftruncate(fd, kPages * kPage) == 0, "a memfd");
+    require(fd >= 0 && ftruncate(fd, static_cast<off_t>(before + kPages * kPage)) == 0, "a memfd");
     require(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0, "it is sealed");
-    void* const at = mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void* const at = mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(before));
     require(at != MAP_FAILED, "it is mapped");
     bytes = static_cast<std::uint8_t*>(at);
+    if (real) {
+      const int memfd = fd;
+      fd = make_udmabuf(memfd, before, kPages * kPage);
+      require(close(memfd) == 0, "the dma-buf is all there is");
+    }
     for (std::size_t i = 0; i < kPages * kPage; ++i) bytes[i] = static_cast<std::uint8_t>(i * 13 + (i >> 8));
   }
   ~Buffer() {
@@ -112,13 +122,15 @@ void traffic(const Host& host, const Buffer& buffer) {
 }  // namespace
 
 int main(int count, char** arguments) {
+  const bool real = count > 2;
+  require(!real || std::string(arguments[2]) == "udmabuf", "usage: dmabuf GID [udmabuf]");
   Host host = open_host(count > 1 ? std::atoi(arguments[1]) : 0, false);
   {
-    const Buffer buffer;
+    const Buffer buffer(real);
     refusals(host, buffer);
     traffic(host, buffer);
   }
   close_host(host);
-  std::puts("dmabuf: 11 refusals, a read and a write");
+  std::printf("dmabuf: of %s, 11 refusals, a read and a write\n", real ? "a udmabuf" : "a memfd");
   return 0;
 }

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The same perftest over the kernel's rdma_rxe and over `strait run`, in turn, in one boot of the lab's guest.
 #
-#   versus.sh STRAIT FOLDER [ROUNDS]    STRAIT: the tool, with its libraries beside it as a build has them
+#   versus.sh STRAIT FOLDER ROUNDS [PROGRAM]...    STRAIT: the tool, with its libraries beside it as a build has them
+#
+# A PROGRAM is one of tests/interop that takes "GID udmabuf": run under `strait run` first, since here is a kernel that
+# makes dma-bufs (docs/lab.md).
 #
 # Prints every figure and the ratio of the medians. Emulated, and on whatever else the machine does: the figures say
 # nothing by themselves, their ratio does. One line of each kind of traffic that fails fails the whole.
@@ -10,6 +13,7 @@ set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "$0")" && pwd)
 strait=$(realpath "$1") folder=$2 rounds=${3:-3}
+programs=("${@:4}")
 libraries=$(dirname "$strait")/../lib
 mkdir -p "$folder/share"
 "$here/kernel" >"$folder/kernel.out" || { cat "$folder/kernel.out"; exit 1; }
@@ -22,7 +26,7 @@ also=()
 for file in "$libraries"/libstrait-host.so.0 "$libraries"/libstrait-soft.so.0 /usr/lib/*/libibverbs/libmlx5-rdmav*.so; do
   also+=(--also "$file")
 done
-"$here/guest" "$kernel" "$folder/versus.cpio.gz" "${also[@]}" "${tools[@]}" "$strait"
+"$here/guest" "$kernel" "$folder/versus.cpio.gz" "${also[@]}" "${tools[@]}" "$strait" "${programs[@]}"
 
 cat >"$folder/versus.run" <<GUEST
 export TMPDIR=/dev/shm
@@ -47,6 +51,9 @@ pair() {
   echo "figures \$name \$(grep -E '^ *[0-9]+ +[0-9]+ ' /dev/shm/client.out | tail -n 1)"
 }
 failed=0
+for program in ${programs[*]##*/}; do
+  if ! strait run -q -- \$program 0 udmabuf; then echo "\$program: failed with dma-bufs of the kernel"; failed=1; fi
+done
 bw="ib_write_bw -F -u 21 -s 65536 -n 200"
 lat="ib_send_lat -F -u 21 -s 8 -n 200"
 for round in $(seq "$rounds" | tr '\n' ' '); do
