@@ -592,6 +592,34 @@ void warps_put_each(CxiRig& rig, unsigned blocks, unsigned rounds) {
   EXPECT_EQ(rig.device->complaint(), "");
   EXPECT_EQ(rig.device->count(kFirstCt).success, std::uint64_t{blocks} * rounds * 7);
 }
+// Who has nothing to wait for must not leave the others alone in a barrier.
+template <Sharing S, class G>
+void members_wait_together(CxiRig& rig) {
+  constexpr unsigned kThreads = 8;
+  std::atomic<unsigned> as_told{0}, refused{0};
+  strait::device::run_on_cpu({.blocks = 1, .threads = kThreads, .warp_size = kThreads}, [&](unsigned, unsigned thread) {
+    ki::Lane<S, G> lane(rig.queue());
+    for (unsigned wrong = 0; wrong < kThreads; ++wrong) {
+      const ki::RemoteMemory to = rig.to();
+      const std::uint64_t offset = thread == wrong ? to.length_bytes : 8 * thread;
+      const ki::Pending put = lane.put_each(rig.from(), 0, to, offset, 8, {.room_ns = 20'000'000'000});
+      const ki::Outcome out = lane.wait(put, soon());
+      if (out.waited == (thread == wrong ? Waited::error : Waited::ok)) ++as_told;
+    }
+    const ki::Pending none = lane.put_each(rig.from(), 0, rig.to(), rig.to().length_bytes, 8);
+    if (lane.wait(none, soon()).waited == Waited::error) ++refused;
+  });
+  EXPECT_EQ(as_told, kThreads * kThreads);
+  EXPECT_EQ(refused, kThreads);
+  EXPECT_EQ(rig.device->complaint(), "");
+}
+TEST(CxiLane, MembersThatWereToldDifferentThingsWaitTogether) {
+  CxiRig one, block, many({.sharing = kMany});
+  members_wait_together<kOne, strait::device::Warp>(one);
+  members_wait_together<kOne, strait::device::Block>(block);
+  members_wait_together<kMany, strait::device::Warp>(many);
+}
+
 TEST(CxiLane, AWarpPutsOneEach) {
   CxiRig rig;
   warps_put_each<kOne>(rig, 1, 60);

@@ -138,6 +138,30 @@ struct Lists {
   }
 };
 
+// Calls that one member has wrong arguments for, and one that all have: each member waits for what it was told. Answers
+// of a member: how its four waits ended.
+template <Sharing S, class G>
+struct PartlyWrong {
+  Stage s;
+  STRAIT_HD void operator()(unsigned, unsigned thread) const {
+    Lane<S, G> lane(s.a);
+    const std::uint64_t rank = G{}.rank();
+    const Deadline d = Deadline::after_ns(s.patience_ns);
+    How how;
+    how.room_ns = s.patience_ns;
+    std::uint64_t* const answers = s.answers + kAnswers * thread;
+    const std::uint64_t past = s.remote.length_bytes;
+    answers[0] = code(lane.wait(lane.put_each(s.local, 0, s.remote, rank == 3 ? past : 8 * thread, 8, how), d));
+    const std::uint64_t value = thread + 1;
+    answers[1] = code(lane.wait(lane.put_value_each(value, s.remote, rank == 0 ? past : 4096 + 8 * thread, how), d));
+    const auto value_of = [](std::uint64_t i) { return i; };
+    const auto offset_of = [=](std::uint64_t i) { return i == 2 ? past : 8192 + 8 * i; };
+    answers[2] = code(lane.wait(lane.put_values(8, s.remote, value_of, offset_of, how), d));
+    answers[3] = code(lane.wait(lane.put_value_each(value, s.remote, past, how), d));
+  }
+  static constexpr unsigned kAnswers = 4;
+};
+
 // One short list and one operation per member, each behind a fence, by a warp.
 struct FencedGroups {
   Stage s;

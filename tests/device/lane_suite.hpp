@@ -281,6 +281,32 @@ TYPED_TEST_P(LaneOn, ListsLongerThanTheRing) {
   }
 }
 
+// Who has nothing to wait for must not leave the others alone in a barrier.
+template <class Machine, Sharing S, class G>
+void members_wait_together(unsigned threads, unsigned group) {
+  Street<Machine> street({S, 7, 0});
+  using Body = PartlyWrong<S, G>;
+  street.run(1, threads, Body{street.stage()});
+  const std::uint64_t error = code(Waited::error) | static_cast<std::uint64_t>(mlx5::Syndrome::local_qp_operation) << 8;
+  for (unsigned t = 0; t < threads; ++t) {
+    SCOPED_TRACE(testing::Message() << "thread " << t << " of groups of " << group);
+    const std::uint64_t* const answer = street.answers_ + Body::kAnswers * t;
+    const unsigned rank = t % group;
+    EXPECT_EQ(answer[0], rank == 3 ? error : 0u);
+    EXPECT_EQ(answer[1], rank == 0 ? error : 0u);
+    EXPECT_EQ(answer[2], rank == 2 ? error : 0u);
+    EXPECT_EQ(answer[3], error);
+    EXPECT_EQ(std::memcmp(street.remote_ + 8 * t, street.local_, 8) == 0, rank != 3);
+    EXPECT_EQ(street.remote_[4096 + 8 * t], rank == 0 ? 0u : t + 1);
+  }
+}
+TYPED_TEST_P(LaneOn, MembersThatWereToldDifferentThingsWaitTogether) {
+  members_wait_together<TypeParam, Sharing::one_thread, Warp>(32, 32);
+  members_wait_together<TypeParam, Sharing::one_thread, Block>(64, 64);
+  members_wait_together<TypeParam, Sharing::one_block, Warp>(64, 32);
+  members_wait_together<TypeParam, Sharing::many_threads, Warp>(64, 32);
+}
+
 template <class Machine, Sharing S, class G>
 void a_stalled_nic_hangs_nobody(unsigned threads, unsigned groups) {
   SCOPED_TRACE(testing::Message() << "sharing " << static_cast<unsigned>(S) << ", " << threads << " threads as "
@@ -383,7 +409,8 @@ TYPED_TEST_P(LaneOn, WhatIsWrongIsRefusedAndLeavesNothing) {
 REGISTER_TYPED_TEST_SUITE_P(LaneOn, EveryOperationOnce, AFenceIsForTheNextOperationOnly, AFenceIsForTheFirstOfMany,
                             AWarpOwnsAQueue, ABlockOwnsAQueue, WarpsOfABlockShareAQueue, WarpsOfAGridShareAQueue,
                             ThreadsOfABlockForThemselves, ThreadsOfAGridForThemselves, ListsLongerThanTheRing,
-                            AListIsTheSameBytesHoweverManyShareIt, AStalledNicHangsNobody, TheHostEndsEveryWait,
-                            AFailureNamesItsCause, MessagesFindTheirReceives, WhatIsWrongIsRefusedAndLeavesNothing);
+                            MembersThatWereToldDifferentThingsWaitTogether, AListIsTheSameBytesHoweverManyShareIt,
+                            AStalledNicHangsNobody, TheHostEndsEveryWait, AFailureNamesItsCause,
+                            MessagesFindTheirReceives, WhatIsWrongIsRefusedAndLeavesNothing);
 
 }  // namespace suite

@@ -47,6 +47,11 @@ struct Thread {
   // How many members said yes.
   STRAIT_HD_INLINE unsigned count(bool yes) const { return yes ? 1 : 0; }
 };
+// A group whose members cannot have been told different things, since there is one.
+template <class G>
+inline constexpr bool kAlone = false;
+template <>
+inline constexpr bool kAlone<Thread> = true;
 
 #if defined(STRAIT_TARGET_CUDA)
 

@@ -220,15 +220,19 @@ class Lane {
   }
 
   STRAIT_HD_INLINE Outcome wait(const Pending& pending, Deadline deadline) {
-    if (!usable_ || !pending.ok()) return {Waited::error, wire::mlx5::Syndrome::local_qp_operation, {}, 0, 0};
+    // Of put_each and of lists some members may have been told `invalid` and others not: they wait together or not at
+    // all, since one that stays away from the barrier leaves the others in it.
+    if (!usable_ || group_.count(pending.ok()) == 0) return not_posted();
     Outcome out{};
     if (group_.rank() == 0) out = wait_for(pending.start, deadline);
     group_.sync();
-    return group_.share(out);
+    out = group_.share(out);
+    if (!kAlone<G> && !pending.ok()) return not_posted();
+    return out;
   }
   // Everything this lane posted is complete at the target, silent operations included.
   STRAIT_HD_INLINE Outcome flush(Deadline deadline) {
-    if (!usable_) return {Waited::error, wire::mlx5::Syndrome::local_qp_operation, {}, 0, 0};
+    if (!usable_) return not_posted();
     group_.sync();
     Outcome out{};
     if (group_.rank() == 0) out = flush_alone(deadline);
@@ -347,6 +351,9 @@ class Lane {
   }
   STRAIT_HD_INLINE static Remote signal_word(const RemoteRegion& to, std::uint32_t index) {
     return {to.signal_address + 8 * std::uint64_t{index}, to.signal_rkey};
+  }
+  STRAIT_HD_INLINE static Outcome not_posted() {
+    return {Waited::error, wire::mlx5::Syndrome::local_qp_operation, {}, 0, 0};
   }
   STRAIT_HD_INLINE static Posted check(bool fine, std::uint64_t bytes = 0) {
     if (!fine) return Posted::invalid;

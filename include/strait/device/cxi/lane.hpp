@@ -177,12 +177,19 @@ class Lane {
 
   // A signalled put: until its addition is done. Any other: until everything that was posted so far on its counter is.
   STRAIT_HD_INLINE Outcome wait(const Pending& pending, Deadline deadline) {
-    if (!usable_ || !pending.ok()) return refusal();
-    if (!pending.signalled) return flush(deadline, pending.counter);
+    // put_each may have refused those of some members only: they wait together or not at all, since one that stays away
+    // from the barrier leaves the others in it.
+    if (!usable_ || (kAlone<G> ? !pending.ok() : group_.count(pending.ok()) == 0)) return refusal();
+    if (!pending.signalled) {
+      if constexpr (kAlone<G>)
+        return flush(deadline, pending.counter);
+      else
+        return of_mine(pending, flush(deadline, pending.counter));
+    }
     Outcome out{};
     if (group_.rank() == 0) out = core_.wait_place(pending, deadline);
     group_.sync();
-    return group_.share(out);
+    return of_mine(pending, group_.share(out));
   }
   // Everything that was posted so far on this counter, by whomever, is complete at the target. Threads that share a
   // counter and go on posting keep each other waiting; each may have its own.
@@ -326,6 +333,9 @@ class Lane {
     Pending out = check(fine, how);
     if (out.ok() && bytes > kLongest) out.posted = Posted::too_long;
     return out;
+  }
+  STRAIT_HD_INLINE static Outcome of_mine(const Pending& pending, const Outcome& all) {
+    return kAlone<G> || pending.ok() ? all : refusal();
   }
   STRAIT_HD_INLINE static Outcome refusal() {
     Outcome out{};
