@@ -176,6 +176,40 @@ struct FencedGroups {
   }
 };
 
+// A fence, posts that a full ring refuses, one with wrong arguments, and behind them two that are posted: one operation
+// each, one per member, or a list. Answers: calls that did not end as they should.
+struct RefusedBehindAFence {
+  enum Kind { kOne, kEach, kList };
+  Stage s;
+  unsigned capacity;
+  Kind kind;
+  STRAIT_HD void operator()(unsigned, unsigned) const {
+    Lane<Sharing::one_thread, Warp> lane(s.a);
+    const Deadline d = Deadline::after_ns(s.patience_ns);
+    const auto offset_of = [](std::uint64_t i) { return 8 * i; };
+    const auto post = [&](Kind which, const How& how) {
+      if (which == kOne) return lane.put_value(std::uint64_t{1}, s.remote, 0, how);
+      if (which == kEach) return lane.put_value_each(std::uint64_t{1}, s.remote, 0, how);
+      return lane.put_values(8, s.remote, offset_of, offset_of, how);
+    };
+    How later;
+    later.ring_later = true;  // the NIC sees nothing yet: the ring stays full
+    std::uint64_t bad = 0;
+    Pending last{0, Posted::ok};
+    for (unsigned i = 0; i < capacity; ++i) {
+      last = lane.put_value(std::uint64_t{1}, s.remote, 0, later);
+      bad += last.ok() ? 0 : 1;
+    }
+    lane.fence();
+    for (const Kind which : {kOne, kEach, kList}) bad += post(which, How{}).posted == Posted::full ? 0 : 1;
+    bad += lane.put_value(std::uint64_t{1}, s.remote, s.remote.length_bytes).posted == Posted::invalid ? 0 : 1;
+    lane.ring();
+    bad += lane.wait(last, d).waited == Waited::ok ? 0 : 1;
+    for (unsigned i = 0; i < 2; ++i) bad += lane.wait(post(kind, How{}), d).waited == Waited::ok ? 0 : 1;
+    if (Warp{}.rank() == 0) s.answers[0] = bad;
+  }
+};
+
 // Groups of one block fill the ring of a NIC that does nothing, then each makes every call there is. Answers of group
 // g, from kStride * g on: how many posts it was refused that there was room for, then what each call said.
 template <Sharing S, class G>

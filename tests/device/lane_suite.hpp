@@ -215,6 +215,20 @@ TYPED_TEST_P(LaneOn, AFenceIsForTheFirstOfMany) {
   EXPECT_EQ(signaled, (std::vector<unsigned>{7, 39})) << "one completion for all";
 }
 
+TYPED_TEST_P(LaneOn, ARefusedOperationLeavesTheFenceForTheNext) {
+  using Body = RefusedBehindAFence;
+  for (const Body::Kind kind : {Body::kOne, Body::kEach, Body::kList}) {
+    SCOPED_TRACE(kind);
+    Street<TypeParam> street({Sharing::one_thread, 6, 0});
+    street.run(1, 32, Body{street.stage(), 64, kind});
+    EXPECT_EQ(street.answers_[0], 0u);
+    std::vector<unsigned> fenced;
+    for (unsigned i = 0; i < 64; ++i)
+      if ((paper::decode(street.ends_[0].send, 64, i).flags & 0xe0) != 0) fenced.push_back(i);
+    EXPECT_EQ(fenced, std::vector<unsigned>{0}) << "the first behind the full ring";
+  }
+}
+
 template <class Machine, Sharing S, class G>
 void each_member_puts_its_own(unsigned blocks, unsigned threads, unsigned log_blocks) {
   Street<Machine> street({S, log_blocks, 65000});
@@ -407,8 +421,9 @@ TYPED_TEST_P(LaneOn, WhatIsWrongIsRefusedAndLeavesNothing) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(LaneOn, EveryOperationOnce, AFenceIsForTheNextOperationOnly, AFenceIsForTheFirstOfMany,
-                            AWarpOwnsAQueue, ABlockOwnsAQueue, WarpsOfABlockShareAQueue, WarpsOfAGridShareAQueue,
-                            ThreadsOfABlockForThemselves, ThreadsOfAGridForThemselves, ListsLongerThanTheRing,
+                            ARefusedOperationLeavesTheFenceForTheNext, AWarpOwnsAQueue, ABlockOwnsAQueue,
+                            WarpsOfABlockShareAQueue, WarpsOfAGridShareAQueue, ThreadsOfABlockForThemselves,
+                            ThreadsOfAGridForThemselves, ListsLongerThanTheRing,
                             MembersThatWereToldDifferentThingsWaitTogether, AListIsTheSameBytesHoweverManyShareIt,
                             AStalledNicHangsNobody, TheHostEndsEveryWait, AFailureNamesItsCause,
                             MessagesFindTheirReceives, WhatIsWrongIsRefusedAndLeavesNothing);

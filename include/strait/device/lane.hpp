@@ -376,10 +376,9 @@ class Lane {
   STRAIT_HD_INLINE Posted take(std::uint32_t blocks, const How& how, std::uint64_t& first) {
     return ring_.reserve(blocks, first) ? Posted::ok : wait_for_room(blocks, how, first);
   }
-  STRAIT_HD_INLINE Flags flags_of(const How& how) {
-    const bool fenced = fence_next_;
-    fence_next_ = false;
-    return static_cast<Flags>(how.flags | (how.silent ? kNoFlags : kSignaled) | (fenced ? kFenced : kNoFlags));
+  // Whoever posts takes the fence, once there is room: a refused operation leaves it for the next one.
+  STRAIT_HD_INLINE Flags flags_of(const How& how) const {
+    return static_cast<Flags>(how.flags | (how.silent ? kNoFlags : kSignaled) | (fence_next_ ? kFenced : kNoFlags));
   }
 
   // `write` fills `blocks` WQEs of one block each, and gives the last one's control word. `wrong` is what the caller
@@ -410,6 +409,7 @@ class Lane {
     });
   }
   STRAIT_HD_INLINE std::uint64_t finish(std::uint64_t first, std::uint32_t blocks, const How& how, std::uint64_t low) {
+    fence_next_ = false;
     ring_.commit(first, blocks, low);
     posted(first + blocks - 1, how);
     return first + blocks - 1;
@@ -436,6 +436,7 @@ class Lane {
     if (rank == 0) taken.posted = take(size, how, taken.start);
     taken = group_.share(taken);
     if (!taken.ok()) return taken;
+    fence_next_ = false;
     const std::uint64_t at = taken.start + rank;
     // Wrong arguments of one member must not leave a hole in the ring.
     const std::uint64_t low = fine ? write(at, flags) : open(at, wire::mlx5::Opcode::nop, flags, wire::be32{0}, 1);
@@ -499,6 +500,7 @@ class Lane {
         ring();
         return taken;
       }
+      fence_next_ = false;
       std::uint64_t low = 0;
       for (std::uint32_t i = rank; i < blocks; i += size) {
         // The last of each part asks for the completion, which also makes room for the next. A fence is for the first.
@@ -593,8 +595,8 @@ class Lane {
   std::uint64_t last_ = 0;  // the newest WQE this lane posted; rank 0 knows
   bool usable_ = false;
   bool any_ = false;
-  bool loose_ = false;  // the newest one is silent
-  bool fence_next_ = false;
+  bool loose_ = false;       // the newest one is silent
+  bool fence_next_ = false;  // rank 0 writes what is fenced, and alone knows whether that was posted
   G group_;
   typename Ring<S == Sharing::one_thread>::Type ring_;
 };
