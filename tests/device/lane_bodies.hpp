@@ -176,6 +176,34 @@ struct FencedGroups {
   }
 };
 
+// Lists of no items, on a queue that nothing was posted to and behind a put. Answers: how the waits for them ended,
+// what was there then, and what a counter they named has counted.
+struct EmptyLists {
+  Stage s;
+  const Lane<Sharing::one_thread, Warp>::Item* items;
+  STRAIT_HD void operator()(unsigned, unsigned) const {
+    Lane<Sharing::one_thread, Warp> lane(s.a);
+    const Deadline d = Deadline::after_ns(s.patience_ns);
+    const auto offset_of = [](std::uint64_t i) { return 8 * i; };
+    How how, silent;
+    how.counter = 1;
+    silent.silent = true;
+    std::uint64_t* const answers = s.answers;
+    const auto say = [&](unsigned n, std::uint64_t what) {
+      if (Warp{}.rank() == 0) answers[n] = what;
+    };
+    say(0, code(lane.wait(lane.put_strided(s.local, 0, 8, s.remote, 0, 8, 8, 0, how), d)));
+    say(1, code(lane.wait(lane.put_batch(s.local, s.remote, items, 0, how), d)));
+    say(2, code(lane.put_value(std::uint64_t{77}, s.remote, 0, silent)));
+    say(3, code(lane.wait(lane.put_values(0, s.remote, offset_of, offset_of, how), d)));
+    say(4, peek(reinterpret_cast<const std::uint64_t*>(static_cast<std::uintptr_t>(s.remote.address))));
+    say(5, code(lane.put_values(0, s.remote, offset_of, offset_of, silent)));
+    say(6, code(lane.flush(d)));
+    say(7, lane.counter(1).succeeded);
+  }
+  static constexpr unsigned kAnswers = 8;
+};
+
 // A fence, posts that a full ring refuses, one with wrong arguments, and behind them two that are posted: one operation
 // each, one per member, or a list. Answers: calls that did not end as they should.
 struct RefusedBehindAFence {

@@ -295,6 +295,13 @@ TYPED_TEST_P(LaneOn, ListsLongerThanTheRing) {
   }
 }
 
+TYPED_TEST_P(LaneOn, AnEmptyListIsDoneWhenWhatWasBeforeItIs) {
+  Street<TypeParam> street({Sharing::one_thread, 6, 0});
+  street.run(1, 32, EmptyLists{street.stage(), nullptr});
+  for (unsigned i = 0; i < EmptyLists::kAnswers; ++i) EXPECT_EQ(street.answers_[i], i == 4 ? 77u : 0u) << i;
+  EXPECT_EQ(street.state().send.slots.reserved, street.state().send.slots.completed);
+}
+
 // Who has nothing to wait for must not leave the others alone in a barrier.
 template <class Machine, Sharing S, class G>
 void members_wait_together(unsigned threads, unsigned group) {
@@ -423,7 +430,7 @@ TYPED_TEST_P(LaneOn, WhatIsWrongIsRefusedAndLeavesNothing) {
 REGISTER_TYPED_TEST_SUITE_P(LaneOn, EveryOperationOnce, AFenceIsForTheNextOperationOnly, AFenceIsForTheFirstOfMany,
                             ARefusedOperationLeavesTheFenceForTheNext, AWarpOwnsAQueue, ABlockOwnsAQueue,
                             WarpsOfABlockShareAQueue, WarpsOfAGridShareAQueue, ThreadsOfABlockForThemselves,
-                            ThreadsOfAGridForThemselves, ListsLongerThanTheRing,
+                            ThreadsOfAGridForThemselves, ListsLongerThanTheRing, AnEmptyListIsDoneWhenWhatWasBeforeItIs,
                             MembersThatWereToldDifferentThingsWaitTogether, AListIsTheSameBytesHoweverManyShareIt,
                             AStalledNicHangsNobody, TheHostEndsEveryWait, AFailureNamesItsCause,
                             MessagesFindTheirReceives, WhatIsWrongIsRefusedAndLeavesNothing);

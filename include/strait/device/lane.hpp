@@ -170,7 +170,8 @@ class Lane {
 
   // Lists: one reservation and one doorbell for many operations, or for half a ring of them at a time if How gives it
   // time to wait for room. The members share the work. An item with wrong arguments becomes a NOP, and the member that
-  // had it is told `invalid`. On refusal the Pending says why, and what was posted before is under way.
+  // had it is told `invalid`. A list of no items is one NOP: done when everything before it is. On refusal the Pending
+  // says why, and what was posted before is under way.
 
   // `count` pieces of `bytes`, each `from_stride` and `to_stride` behind the one before.
   STRAIT_HD_INLINE Pending put_strided(const LocalRegion& from, std::uint64_t from_offset, std::uint64_t from_stride,
@@ -408,6 +409,13 @@ class Lane {
       return write(at, flags);
     });
   }
+  // A list of no items: its completion is that of what was posted before, and no counter has anything to count.
+  STRAIT_HD_INLINE Pending nothing(const How& how) {
+    return many(Posted::ok, 1, how, [&](std::uint64_t at, Flags flags) {
+      ring_.name_counter(at, 0);
+      return open(at, wire::mlx5::Opcode::nop, flags, wire::be32{0}, 1);
+    });
+  }
   STRAIT_HD_INLINE std::uint64_t finish(std::uint64_t first, std::uint32_t blocks, const How& how, std::uint64_t low) {
     fence_next_ = false;
     ring_.commit(first, blocks, low);
@@ -484,6 +492,7 @@ class Lane {
   template <class Write>
   STRAIT_HD_INLINE Pending list(std::uint64_t count, const How& how, Write&& write) {
     if (!usable_ || (how.flags & ~kKnownFlags) != 0) return {0, Posted::invalid};
+    if (count == 0) return nothing(how);
     const unsigned size = group_.size();
     const unsigned rank = group_.rank();
     const Flags flags = flags_of(how);
