@@ -204,6 +204,33 @@ struct EmptyLists {
   static constexpr unsigned kAnswers = 8;
 };
 
+// A list longer than the ring, behind a fence, that may wait for room for so long; then one put and a flush, each with
+// the patience of the stage. `told`: raised when the list was answered, for a host that stops the NIC until then.
+// Answers: what the list, the put and the flush said.
+struct LongList {
+  Stage s;
+  std::uint64_t count, room_ns;
+  std::uint64_t* told;
+  STRAIT_HD void operator()(unsigned, unsigned) const {
+    Lane<Sharing::one_thread, Warp> lane(s.a);
+    How how;
+    how.room_ns = room_ns;
+    const auto value_of = [](std::uint64_t i) { return i + 1; };
+    const auto offset_of = [](std::uint64_t i) { return 8 * i; };
+    lane.fence();
+    const Pending list = lane.put_values(count, s.remote, value_of, offset_of, how);
+    if (Warp{}.rank() == 0) store_release<Scope::system>(told, std::uint64_t{1});
+    how.room_ns = s.patience_ns;
+    const Pending last = lane.put_value(std::uint64_t{1}, s.remote, 8 * count, how);
+    const Outcome end = lane.flush(Deadline::after_ns(s.patience_ns));
+    if (Warp{}.rank() == 0) {
+      s.answers[0] = code(list);
+      s.answers[1] = code(last);
+      s.answers[2] = code(end);
+    }
+  }
+};
+
 // A fence, posts that a full ring refuses, one with wrong arguments, and behind them two that are posted: one operation
 // each, one per member, or a list. Answers: calls that did not end as they should.
 struct RefusedBehindAFence {

@@ -295,6 +295,55 @@ TYPED_TEST_P(LaneOn, ListsLongerThanTheRing) {
   }
 }
 
+// What a list that ran out of time has posted, and what not.
+template <class Machine>
+void half_of_a_list(Street<Machine>& street, std::uint64_t posted) {
+  EXPECT_EQ(street.answers_[0], static_cast<std::uint64_t>(Posted::full));
+  EXPECT_EQ(street.answers_[1], static_cast<std::uint64_t>(Posted::ok));
+  EXPECT_EQ(street.answers_[2], code(Waited::ok));
+  EXPECT_EQ(street.state().send.slots.reserved, posted + 1);
+  const auto* const values = reinterpret_cast<const std::uint64_t*>(street.remote_);
+  for (std::uint64_t i = 0; i < 64; ++i) EXPECT_EQ(values[i], i < posted ? i + 1 : 0) << i;
+}
+// The ring is 8: two halves of it find room, the NIC does nothing, the third does not.
+TYPED_TEST_P(LaneOn, AListThatFindsNoRoomHalfwaySaysSo) {
+  Street<TypeParam> street({Sharing::one_thread, 3, 0});
+  auto* const told = reinterpret_cast<std::uint64_t*>(street.machine_.shared(4096));
+  street.nic_.stall(true);
+  std::thread host([&] {
+    while (__atomic_load_n(told, __ATOMIC_ACQUIRE) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    street.nic_.stall(false);
+  });
+  street.run(1, 32, LongList{street.stage(), 64, 20'000'000, told});
+  host.join();
+  half_of_a_list(street, 8);
+  // The first of the list is overwritten by the put behind it: the fence was the list's, not that put's.
+  for (unsigned i = 0; i < 8; ++i) EXPECT_EQ(paper::decode(street.ends_[0].send, 8, i).flags & 0xe0, 0) << i;
+}
+// A NIC that makes room for a half now and then, each time within room_ns, but not for all within it.
+TYPED_TEST_P(LaneOn, TheTimeToWaitForRoomIsThatOfTheWholeList) {
+  Street<TypeParam> street({Sharing::one_thread, 3, 0});
+  auto* const told = reinterpret_cast<std::uint64_t*>(street.machine_.shared(4096));
+  street.nic_.stall(true);
+  std::thread host([&] {
+    using namespace std::chrono_literals;
+    std::uint64_t done = 0;
+    while (__atomic_load_n(told, __ATOMIC_ACQUIRE) == 0) {
+      std::this_thread::sleep_for(200ms);
+      street.nic_.stall(false);
+      while (street.nic_.executed() < done + 4 && __atomic_load_n(told, __ATOMIC_ACQUIRE) == 0)
+        std::this_thread::sleep_for(1ms);
+      street.nic_.stall(true);
+      done = street.nic_.executed();
+    }
+    street.nic_.stall(false);
+  });
+  street.run(1, 32, LongList{street.stage(), 1024, 300'000'000, told});
+  host.join();
+  EXPECT_EQ(street.answers_[0], static_cast<std::uint64_t>(Posted::full));
+  EXPECT_EQ(street.answers_[2], code(Waited::ok));
+}
+
 TYPED_TEST_P(LaneOn, AnEmptyListIsDoneWhenWhatWasBeforeItIs) {
   Street<TypeParam> street({Sharing::one_thread, 6, 0});
   street.run(1, 32, EmptyLists{street.stage(), nullptr});
@@ -430,7 +479,8 @@ TYPED_TEST_P(LaneOn, WhatIsWrongIsRefusedAndLeavesNothing) {
 REGISTER_TYPED_TEST_SUITE_P(LaneOn, EveryOperationOnce, AFenceIsForTheNextOperationOnly, AFenceIsForTheFirstOfMany,
                             ARefusedOperationLeavesTheFenceForTheNext, AWarpOwnsAQueue, ABlockOwnsAQueue,
                             WarpsOfABlockShareAQueue, WarpsOfAGridShareAQueue, ThreadsOfABlockForThemselves,
-                            ThreadsOfAGridForThemselves, ListsLongerThanTheRing, AnEmptyListIsDoneWhenWhatWasBeforeItIs,
+                            ThreadsOfAGridForThemselves, ListsLongerThanTheRing, AListThatFindsNoRoomHalfwaySaysSo,
+                            TheTimeToWaitForRoomIsThatOfTheWholeList, AnEmptyListIsDoneWhenWhatWasBeforeItIs,
                             MembersThatWereToldDifferentThingsWaitTogether, AListIsTheSameBytesHoweverManyShareIt,
                             AStalledNicHangsNobody, TheHostEndsEveryWait, AFailureNamesItsCause,
                             MessagesFindTheirReceives, WhatIsWrongIsRefusedAndLeavesNothing);

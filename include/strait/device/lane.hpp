@@ -170,8 +170,9 @@ class Lane {
 
   // Lists: one reservation and one doorbell for many operations, or for half a ring of them at a time if How gives it
   // time to wait for room. The members share the work. An item with wrong arguments becomes a NOP, and the member that
-  // had it is told `invalid`. A list of no items is one NOP: done when everything before it is. On refusal the Pending
-  // says why, and what was posted before is under way.
+  // had it is told `invalid`. A list of no items is one NOP: done when everything before it is. room_ns is the time of
+  // the whole list: once it is over, or the host aborts, the Pending says so, and the parts that had room are under
+  // way, from the first item on. flush() waits for them.
 
   // `count` pieces of `bytes`, each `from_stride` and `to_stride` behind the one before.
   STRAIT_HD_INLINE Pending put_strided(const LocalRegion& from, std::uint64_t from_offset, std::uint64_t from_stride,
@@ -366,7 +367,10 @@ class Lane {
     if (blocks > ring_.capacity()) return Posted::too_long;
     if (how.room_ns == 0) return Posted::full;
     ring_.ring();  // what is not shown to the NIC never makes room
-    const Waited waited = wait_bounded({Deadline::after_ns(how.room_ns), state_->abort}, [&] {
+    return wait_for_room_until(blocks, Deadline::after_ns(how.room_ns), first);
+  }
+  STRAIT_HD_INLINE Posted wait_for_room_until(std::uint32_t blocks, Deadline deadline, std::uint64_t& first) {
+    const Waited waited = wait_bounded({deadline, state_->abort}, [&] {
       const bool busy = ring_.reap() != 0;
       if (ring_.reserve(blocks, first)) return Turn::finished;
       return busy ? Turn::busy : Turn::idle;
@@ -497,13 +501,24 @@ class Lane {
     const unsigned rank = group_.rank();
     const Flags flags = flags_of(how);
     const std::uint32_t half = ring_.capacity() > 1 ? ring_.capacity() / 2 : 1;
+    Deadline room{0};  // one for all parts
+    if (rank == 0 && how.room_ns != 0) room = Deadline::after_ns(how.room_ns);
     Pending last{0, Posted::ok};
     bool fine = true;
     for (std::uint64_t done = 0; done < count;) {
       const std::uint64_t left = count - done;
       const auto blocks = static_cast<std::uint32_t>(how.room_ns != 0 && left > half ? half : left > ~0u ? ~0u : left);
       Pending taken{0, Posted::ok};
-      if (rank == 0) taken.posted = take(blocks, how, taken.start);
+      if (rank == 0 && !ring_.reserve(blocks, taken.start)) {
+        if (blocks > ring_.capacity()) {
+          taken.posted = Posted::too_long;
+        } else if (how.room_ns == 0) {
+          taken.posted = Posted::full;
+        } else {
+          ring_.ring();  // as in wait_for_room()
+          taken.posted = wait_for_room_until(blocks, room, taken.start);
+        }
+      }
       taken = group_.share(taken);
       if (!taken.ok()) {
         ring();
