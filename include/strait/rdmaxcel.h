@@ -90,8 +90,10 @@ static inline rdmaxcel_cuda_status_t register_cuda_memory(mlx5dv_qp* dv_qp, mlx5
 static inline rdmaxcel_cuda_status_t unregister_cuda_memory(mlx5dv_qp* dv_qp, mlx5dv_cq* dv_recv_cq,
                                                             mlx5dv_cq* dv_send_cq);
 // True: the runtime refused the doorbell as I/O memory and took it as plain memory, which is right for a NIC in
-// software and for no other.
+// software and for no other. Why: the runtime's answer to it as I/O memory (a cudaError_t, as a number), 0 if it took
+// it.
 inline bool rdmaxcel_doorbell_is_plain(const mlx5dv_qp* dv_qp);
+inline int rdmaxcel_why_doorbell_is_plain(const mlx5dv_qp* dv_qp);
 
 // ---- Answers ------------------------------------------------------------------------------------------------------
 
@@ -324,8 +326,11 @@ static inline rdmaxcel_cuda_status_t unregister_cuda_memory(mlx5dv_qp* dv_qp, ml
   return static_cast<rdmaxcel_cuda_status_t>(0);
 }
 inline bool rdmaxcel_doorbell_is_plain(const mlx5dv_qp* dv_qp) {
+  return rdmaxcel_why_doorbell_is_plain(dv_qp) != 0;
+}
+inline int rdmaxcel_why_doorbell_is_plain(const mlx5dv_qp* dv_qp) {
   const strait::rdmaxcel::QueueEntry* const e = strait::rdmaxcel::find_ring(dv_qp);
-  return e != nullptr && strait::rdmaxcel::home_of(*e).plain_doorbell;
+  return e == nullptr ? 0 : strait::rdmaxcel::home_of(*e).why_plain_doorbell;
 }
 
 inline int rdmaxcel_last_status(uint32_t qp_num) {

@@ -495,6 +495,16 @@ TEST_F(Rdmaxcel, RegistrationIsWholeCountedAndUndone_12) {
     gpu.refuses_io = true;
     ASSERT_EQ(register_cuda_memory(&qp.dv, &qp.recv_cq, &qp.send_cq), 0);
     EXPECT_TRUE(rdmaxcel_doorbell_is_plain(&qp.dv)) << "not taken as I/O memory, and said";
+    EXPECT_EQ(rdmaxcel_why_doorbell_is_plain(&qp.dv), 801) << "with the cause";
+    EXPECT_EQ(unregister_cuda_memory(&qp.dv, &qp.recv_cq, &qp.send_cq), 0);
+    // Not taken as plain memory either: what it said to the register is the cause, not what it said to the attempt.
+    gpu.pins = 0;
+    gpu.fail_pin_at = 4;
+    EXPECT_EQ(register_cuda_memory(&qp.dv, &qp.recv_cq, &qp.send_cq), 801);
+    EXPECT_TRUE(gpu.pinned.empty());
+    gpu = {};
+    ASSERT_EQ(register_cuda_memory(&qp.dv, &qp.recv_cq, &qp.send_cq), 0);
+    EXPECT_EQ(rdmaxcel_why_doorbell_is_plain(&qp.dv), 0);
     EXPECT_EQ(unregister_cuda_memory(&qp.dv, &qp.recv_cq, &qp.send_cq), 0);
   }
   gpu = {};
@@ -531,7 +541,7 @@ TEST_F(Rdmaxcel, RegistrationIsWholeCountedAndUndone_12) {
     rx::Pages pages;
     rx::Pages::Held middle, whole;
     void* there = nullptr;
-    bool plain = false;
+    int plain = 0;
     ASSERT_EQ(pages.hold(runtime, qp.here + 5 * 4096 + 8, 8, false, middle, there, plain), 0);
     gpu.fail_pin_at = gpu.pins + 2;
     EXPECT_EQ(pages.hold(runtime, qp.here + 4 * 4096, 3 * 4096, false, whole, there, plain), 2);
@@ -558,6 +568,26 @@ TEST_F(Rdmaxcel, RegistrationIsWholeCountedAndUndone_12) {
     pages.drop(runtime, whole);
     EXPECT_EQ(gpu.pinned.size(), 1u);
     gpu.pinned.clear();
+    // Of three pages somebody else has registered one, whichever: the other two are registered, and they alone undone.
+    for (const std::size_t other : {std::size_t{0}, std::size_t{1}, std::size_t{2}}) {
+      const std::uintptr_t theirs = reinterpret_cast<std::uintptr_t>(qp.here) + other * 4096;
+      gpu.pinned[theirs] = 4096;
+      ASSERT_EQ(pages.hold(runtime, qp.here, 3 * 4096, false, whole, there, plain), 0);
+      std::size_t registered = 0;
+      for (const auto& [at, bytes] : gpu.pinned) registered += bytes;
+      EXPECT_EQ(registered, 3u * 4096) << "page " << other << " is somebody else's";
+      pages.drop(runtime, whole);
+      EXPECT_EQ(gpu.pinned, (std::map<std::uintptr_t, std::size_t>{{theirs, 4096}}));
+      // Seen elsewhere, it and ours are no ring over there.
+      gpu.here = theirs;
+      gpu.there = reinterpret_cast<std::uintptr_t>(qp.there);
+      gpu.bytes = 4096;
+      EXPECT_EQ(pages.hold(runtime, qp.here, 3 * 4096, false, whole, there, plain), 1);
+      EXPECT_EQ(gpu.pinned, (std::map<std::uintptr_t, std::size_t>{{theirs, 4096}}));
+      gpu.bytes = 0;
+      gpu.pinned.clear();
+    }
+    EXPECT_EQ(pages.pieces(), 0u);
   }
 }
 

@@ -40,8 +40,8 @@ class Pages {
 
   // Makes [p, p + bytes) reachable and gives its address there; what it holds is appended to `held`. On failure nothing
   // has changed. io: a device's register. Where the runtime does not take it as one, it may be the plain memory of a
-  // NIC in software: `plain` says that it went that way.
-  int hold(const Runtime& runtime, void* p, std::size_t bytes, bool io, Held& held, void*& there, bool& plain) {
+  // NIC in software: `why_plain` is then what the runtime said to the register, and 0 where it took it.
+  int hold(const Runtime& runtime, void* p, std::size_t bytes, bool io, Held& held, void*& there, int& why_plain) {
     const std::uintptr_t page = page_bytes();
     const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(p);
     if (p == nullptr || bytes == 0 || first + bytes < first) return Runtime::kInvalid;
@@ -52,19 +52,27 @@ class Pages {
       Piece* const covered = piece_at(at);
       if (covered != nullptr) {
         ++covered->users;
-        plain = plain || (io && !covered->io);
+        if (io && !covered->io) why_plain = covered->why_plain != 0 ? covered->why_plain : Runtime::kAlready;
         mine.push_back(covered->begin);
         at = covered->end;
         continue;
       }
-      const std::uintptr_t until = next_piece(at, end);
-      Piece piece{at, until, io, false, 1};
+      Piece piece{at, next_piece(at, end), io, false, 0, 1};
       status = pin(runtime, piece);
+      // Some of these pages are somebody else's, and which is known of one alone only: the others are ours to register.
+      if (status == Runtime::kAlready && piece.end > at + page) {
+        piece.end = at + page;
+        status = pin(runtime, piece);
+      }
+      if (status == Runtime::kAlready) {
+        piece.foreign = true;
+        status = 0;
+      }
       if (status != 0) break;
-      plain = plain || (io && !piece.io);
+      if (io && !piece.io) why_plain = piece.why_plain;
       pieces_.push_back(piece);
       mine.push_back(at);
-      at = until;
+      at = piece.end;
     }
     if (status == 0) status = one_view(runtime, p, mine, there);
     if (status != 0) {
@@ -95,7 +103,8 @@ class Pages {
   struct Piece {
     std::uintptr_t begin, end;
     bool io;
-    bool foreign;  // registered by somebody else, who will unregister it
+    bool foreign;   // one page, registered by somebody else, who will unregister it
+    int why_plain;  // what the runtime said to it as a register, where it was to be one and is not
     unsigned users;
   };
 
@@ -103,12 +112,13 @@ class Pages {
     void* const begin = reinterpret_cast<void*>(piece.begin);
     const std::size_t bytes = piece.end - piece.begin;
     int status = runtime.pin(begin, bytes, piece.io);
-    if (status != 0 && status != Runtime::kAlready && piece.io) {
-      piece.io = false;
-      status = runtime.pin(begin, bytes, false);
-    }
-    piece.foreign = status == Runtime::kAlready;
-    return piece.foreign ? 0 : status;
+    if (status == 0 || status == Runtime::kAlready || !piece.io) return status;
+    // A page that is not taken either way is a register all the same: the first answer is the one that says why.
+    const int plain = runtime.pin(begin, bytes, false);
+    if (plain != 0 && plain != Runtime::kAlready) return status;
+    piece.io = false;
+    piece.why_plain = status;
+    return plain;
   }
 
   // Asked for where pieces begin, which is what the runtime knows. A ring in several pieces is one ring only if they

@@ -35,7 +35,7 @@ struct QueueHome {
   unsigned users;       // dv objects handed out
   unsigned registered;  // with the GPU
   bool on_device;
-  bool plain_doorbell;
+  int why_plain_doorbell;  // what the runtime said to it as a register; 0: it took it
   Views host, device;
   Pages::Held held;
 };
@@ -315,9 +315,9 @@ inline const CqEntry* find_ring(const mlx5dv_cq* dv) {
 // ---- With the GPU -------------------------------------------------------------------------------------------------
 
 template <class T>
-inline int hold_at(T* p, std::size_t bytes, bool io, Pages::Held& held, T*& there, bool& plain) {
+inline int hold_at(T* p, std::size_t bytes, bool io, Pages::Held& held, T*& there, int& why_plain) {
   void* seen = nullptr;
-  const int status = registry.pages.hold(registry.runtime, p, bytes, io, held, seen, plain);
+  const int status = registry.pages.hold(registry.runtime, p, bytes, io, held, seen, why_plain);
   there = static_cast<T*>(seen);
   return status;
 }
@@ -325,9 +325,9 @@ inline int hold_at(T* p, std::size_t bytes, bool io, Pages::Held& held, T*& ther
 inline int reach(const QueueEntry& e) {
   QueueHome& home = home_of(e);
   if (home.registered++ != 0) return 0;
-  bool ignored = false;
+  int ignored = 0;
   Views& v = home.device;
-  home.plain_doorbell = false;
+  home.why_plain_doorbell = 0;
   int status = hold_at(home.host.blocks, e.send_end - e.send_begin, false, home.held, v.blocks, ignored);
   if (status == 0 && home.host.entries != nullptr)
     status = hold_at(home.host.entries, e.receive_count << e.state->receive.log_stride, false, home.held, v.entries,
@@ -337,7 +337,7 @@ inline int reach(const QueueEntry& e) {
   if (status == 0)
     status = hold_at(reinterpret_cast<std::uint32_t*>(static_cast<std::uintptr_t>(e.record)), 8, false, home.held,
                      record, ignored);
-  if (status == 0) status = hold_at(home.host.doorbell, 8, true, home.held, v.doorbell, home.plain_doorbell);
+  if (status == 0) status = hold_at(home.host.doorbell, 8, true, home.held, v.doorbell, home.why_plain_doorbell);
   if (status != 0) {
     registry.pages.drop(registry.runtime, home.held);
     home.registered = 0;
@@ -351,7 +351,7 @@ inline int reach(const QueueEntry& e) {
 inline int reach(const CqEntry& e) {
   CqHome& home = home_of(e);
   if (home.registered++ != 0) return 0;
-  bool ignored = false;
+  int ignored = 0;
   int status = hold_at(home.host.entries, e.count * e.bytes, false, home.held, home.device.entries, ignored);
   if (status == 0) status = hold_at(home.host.record, 8, false, home.held, home.device.record, ignored);
   if (status == 0) {
