@@ -17,7 +17,7 @@ set(cuda ${STRAIT_CLANG} -x cuda --cuda-device-only --cuda-gpu-arch=sm_90 --cuda
   -nocudainc -nocudalib ${flags} -include cuda_words.hpp)
 file(GLOB headers ${PROJECT_SOURCE_DIR}/include/strait/wire/*.hpp ${PROJECT_SOURCE_DIR}/include/strait/device/*.hpp
   ${PROJECT_SOURCE_DIR}/include/strait/device/cxi/*.hpp)
-foreach(name every_header every_lane every_cxi every_cxi_format wqe_from_piece cxi_put byte_stores)
+foreach(name every_header every_lane every_cxi every_cxi_format wqe_from_piece lane_put lane_posts cxi_put byte_stores)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/${name}.cu)
   add_custom_command(
     OUTPUT ${name}.hip.o ${name}.gcn

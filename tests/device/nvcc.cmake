@@ -22,7 +22,7 @@ endif()
 set(flags -std=c++20 -arch=sm_90 -Werror all-warnings -I${PROJECT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR})
 file(GLOB headers ${PROJECT_SOURCE_DIR}/include/strait/wire/*.hpp ${PROJECT_SOURCE_DIR}/include/strait/device/*.hpp
   ${PROJECT_SOURCE_DIR}/include/strait/device/cxi/*.hpp)
-foreach(name every_header every_lane every_cxi every_cxi_format wqe_from_piece cxi_put byte_stores)
+foreach(name every_header every_lane every_cxi every_cxi_format wqe_from_piece lane_put lane_posts cxi_put byte_stores)
   add_custom_command(
     OUTPUT ${name}.cu.o ${name}.ptx
     COMMAND ${STRAIT_NVCC} ${flags} -c ${CMAKE_CURRENT_SOURCE_DIR}/${name}.cu -o ${name}.cu.o
@@ -40,7 +40,7 @@ foreach(name every_header every_lane every_cxi every_cxi_format wqe_from_piece c
     list(APPEND made ${name}.sass)
   endif()
 endforeach()
-foreach(name lane_put cxi_put)
+foreach(name lane_put lane_posts cxi_put)
   add_custom_command(
     OUTPUT ${name}.usage
     COMMAND ${STRAIT_NVCC} ${flags} -Xptxas -v --cubin ${CMAKE_CURRENT_SOURCE_DIR}/${name}.cu -o ${name}.usage.cubin
@@ -53,8 +53,9 @@ add_custom_target(strait_device_nvcc ALL DEPENDS ${made})
 add_test(NAME device.nvcc_compiles_every_function COMMAND ${CMAKE_COMMAND} --build ${CMAKE_BINARY_DIR} --target strait_device_nvcc)
 set_tests_properties(device.nvcc_compiles_every_function PROPERTIES LABELS device TIMEOUT 300 FIXTURES_SETUP strait_nvcc)
 set(kernels_lane_put 4)
+set(kernels_lane_posts 4)
 set(kernels_cxi_put 2)
-foreach(name lane_put cxi_put)
+foreach(name lane_put lane_posts cxi_put)
   add_test(NAME device.nvcc_${name}_has_no_stack
     COMMAND ${CMAKE_COMMAND} -DUSAGE=${CMAKE_CURRENT_BINARY_DIR}/${name}.usage -DKERNELS=${kernels_${name}}
       -P ${CMAKE_CURRENT_SOURCE_DIR}/no_spills.cmake)

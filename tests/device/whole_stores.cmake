@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DKIND=ptx|sass|gcn -DASSEMBLY=file -P whole_stores.cmake: fails if a kernel stores less than a word at a time, or
-# does not store whole segments.
+# cmake -DKIND=ptx|sass|gcn -DASSEMBLY=file -DWHOLE=n -P whole_stores.cmake: fails if a kernel stores less than a word at a
+# time, or if there are fewer than n stores of a whole segment.
 if(KIND STREQUAL "ptx")
   set(narrow_store "[ \t]st[a-z0-9._]*\\.[bus](8|16)[ \t]")
   set(whole_store "[ \t]st\\.v2\\.u64[ \t]")
@@ -21,6 +21,6 @@ list(LENGTH whole whole_count)
 if(narrow_count GREATER 0)
   message(FATAL_ERROR "${ASSEMBLY}: ${narrow_count} stores narrower than a word; over PCIe each is a transaction")
 endif()
-if(whole_count LESS 6)
-  message(FATAL_ERROR "${ASSEMBLY}: ${whole_count} 16-byte stores; a write from a piece and one of a value have three segments each")
+if(whole_count LESS WHOLE)
+  message(FATAL_ERROR "${ASSEMBLY}: ${whole_count} 16-byte stores; its operations have ${WHOLE} segments")
 endif()
