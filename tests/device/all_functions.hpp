@@ -59,6 +59,7 @@ STRAIT_HD inline unsigned call_all(SendRing& send, ReceiveRing& receive, Complet
   ok += wait_until_done<S, CompletionMode::collapsed>(send, cq, 0, deadline, completion) == Waited::ok;
   ok += wait_for_space<S, CompletionMode::normal>(send, cq, 1, deadline, completion) == Waited::ok;
   ok += wait_for_completion(cq, deadline, completion) == Waited::ok;
+  ok += wait_for_completion(cq, deadline, completion, &count) == Waited::ok;
   ok += take_receive<S>(receive, completion.wqe_counter).known;
   ok += free_receives<S>(receive) > 0;
   return ok;

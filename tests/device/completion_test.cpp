@@ -271,6 +271,21 @@ TEST(Waits, EndAtTheirDeadline) {
   EXPECT_FALSE(Deadline::after_ns(~std::uint64_t{0}).passed()) << "the longest wait must not wrap into the past";
 }
 
+TEST(Waits, EndWhenTheHostRaisesItsWord) {
+  SendRig rig(2);
+  CqRig cq(2, 64);
+  Completion c{};
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(post_nop<kOne>(rig.ring, kSignaled).ok());
+  ring_doorbell<kOne>(rig.ring);
+  const std::uint32_t raised = 1;
+  const auto never = Deadline::after_ns(~std::uint64_t{0});
+  EXPECT_EQ((wait_until_done<kOne, kNormal>(rig.ring, cq.ring, 3, never, c, &raised)), Waited::aborted);
+  EXPECT_EQ((wait_for_space<kOne, kNormal>(rig.ring, cq.ring, 1, never, c, &raised)), Waited::aborted);
+  EXPECT_EQ(wait_for_completion(cq.ring, never, c, &raised), Waited::aborted);
+  cq.write(requester_cqe(0xa1b2, 3, mlx5::Opcode::nop));
+  EXPECT_EQ((wait_until_done<kOne, kNormal>(rig.ring, cq.ring, 3, never, c, &raised)), Waited::ok) << "it is there";
+}
+
 TEST(Waits, EndWithTheAnswer) {
   SendRig rig(2);
   CqRig cq(2, 64);

@@ -34,6 +34,7 @@ __global__ void call_every(Queue queue, LocalRegion local, RemoteRegion remote, 
   ok += lane.flush(deadline).waited == Waited::ok;
   ok += lane.wait_counter(0, 1, deadline) == Waited::ok;
   ok += lane.counter(0).failed == 0;
+  ok += lane.failure().waited == Waited::ok;
   ok += lane.wait_signal(signal, 1, deadline).waited == Waited::ok;
   ok += lane.receive(local, 0, 8).ok();
   ok += lane.wait_receive(deadline).waited == Waited::ok;

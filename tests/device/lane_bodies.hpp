@@ -331,11 +331,20 @@ struct Stalled {
 };
 
 // Waits that only the host's abort word ends: for operations, and for room in a full ring.
+template <Sharing S, class G>
 struct Endless {
   Stage s;
   unsigned capacity;
-  STRAIT_HD void operator()(unsigned, unsigned) const {
-    Lane<Sharing::one_thread> lane(s.a);
+  STRAIT_HD void operator()(unsigned, unsigned thread) const {
+    Lane<S, G> lane(s.a);
+    const G group;
+    const unsigned groups = Block{}.size() / group.size();
+    std::uint64_t* const answers = s.answers + kStride * (thread / group.size());
+    unsigned n = 0;
+    const auto say = [&](std::uint64_t what) {
+      if (group.rank() == 0) answers[n] = what;
+      ++n;
+    };
     How silent, patient;
     silent.silent = true;
     patient.room_ns = ~std::uint64_t{0};
@@ -343,20 +352,20 @@ struct Endless {
     const Deadline never = Deadline::after_ns(~std::uint64_t{0});
     const auto value_of = [](std::uint64_t i) { return i; };
     const auto offset_of = [](std::uint64_t i) { return 8 * i; };
-    unsigned n = 0;
-    s.answers[n++] = code(lane.wait(p, never));
-    s.answers[n++] = code(lane.wait_signal(s.signal, 1, never).waited);
-    s.answers[n++] = code(lane.wait_counter(0, 1, never));
-    s.answers[n++] = code(lane.wait_receive(never).waited);
-    s.answers[n++] = code(lane.flush(never));
-    for (unsigned i = 1; i < capacity; ++i) (void)lane.put_value(std::uint64_t{1}, s.remote, 0, silent);
-    s.answers[n++] = code(lane.flush(never));
-    s.answers[n++] = code(lane.put(s.local, 0, s.remote, 0, 8, patient));
-    s.answers[n++] = code(lane.put_value_each(std::uint64_t{1}, s.remote, 0, patient));
-    s.answers[n++] = code(lane.put_values(4, s.remote, value_of, offset_of, patient));
-    s.answers[n++] = code(lane.put_value(std::uint64_t{1}, s.remote, 0));  // does not wait
+    say(code(lane.wait(p, never)));
+    say(code(lane.wait_signal(s.signal, 1, never).waited));
+    say(code(lane.wait_counter(0, 1, never)));
+    say(code(lane.wait_receive(never).waited));
+    say(code(lane.flush(never)));
+    for (unsigned i = 1; i < capacity / groups; ++i) (void)lane.put_value(std::uint64_t{1}, s.remote, 0, silent);
+    Block{}.sync();  // full
+    say(code(lane.flush(never)));
+    say(code(lane.put(s.local, 0, s.remote, 0, 8, patient)));
+    say(code(lane.put_value_each(std::uint64_t{1}, s.remote, 0, patient)));
+    say(code(lane.put_values(4, s.remote, value_of, offset_of, patient)));
+    say(code(lane.put_value(std::uint64_t{1}, s.remote, 0)));  // does not wait
   }
-  static constexpr unsigned kWaits = 6, kPosts = 3;
+  static constexpr unsigned kWaits = 6, kPosts = 3, kStride = 16;
 };
 
 // What a warp posts with one call for all its members; `members`: and with calls that have one operation for each.
@@ -394,11 +403,17 @@ struct GroupScript {
   static constexpr std::uint64_t kItems = 40;  // more than a warp has members
 };
 
-// A wrong key in the middle. Answers: before it, itself, behind it, counter 1, counter 2.
+// A wrong key in the middle. Answers: before it, itself, behind it, counter 1, counter 2, a wait for counter 1, what
+// the queue failed of before and after, and what each member is told of that.
+template <Sharing S, class G>
 struct Failing {
   Stage s;
-  STRAIT_HD void operator()(unsigned, unsigned) const {
-    Lane<Sharing::one_thread> lane(s.a);
+  STRAIT_HD void operator()(unsigned, unsigned thread) const {
+    Lane<S, G> lane(s.a);
+    const auto say = [&](unsigned n, std::uint64_t what) {
+      if (thread == 0) s.answers[n] = what;
+    };
+    say(6, code(lane.failure()));
     const Deadline d = Deadline::after_ns(s.patience_ns);
     How first, second;
     first.counter = 1;
@@ -407,12 +422,15 @@ struct Failing {
     const Pending wrong = lane.put_value(std::uint64_t{2}, s.wrong, 0, first);
     const Pending behind = lane.put_value(std::uint64_t{3}, s.remote, 8, second);
     const Outcome last = lane.wait(behind, d);
-    s.answers[0] = code(lane.wait(fine, d));
-    s.answers[1] = code(lane.wait(wrong, d));
-    s.answers[2] = code(last);
-    s.answers[3] = lane.counter(1).succeeded << 8 | lane.counter(1).failed;
-    s.answers[4] = lane.counter(2).succeeded << 8 | lane.counter(2).failed;
-    s.answers[5] = code(lane.wait_counter(1, 2, d));
+    say(0, code(lane.wait(fine, d)));
+    say(1, code(lane.wait(wrong, d)));
+    say(2, code(last));
+    say(3, lane.counter(1).succeeded << 8 | lane.counter(1).failed);
+    say(4, lane.counter(2).succeeded << 8 | lane.counter(2).failed);
+    say(5, code(lane.wait_counter(1, 2, d)));
+    const Outcome failure = lane.failure();
+    say(7, failure.cause_index << 8 | failure.vendor_syndrome);
+    s.answers[8 + thread] = code(failure);
   }
 };
 

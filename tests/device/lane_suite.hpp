@@ -421,38 +421,65 @@ TYPED_TEST_P(LaneOn, AStalledNicHangsNobody) {
   a_stalled_nic_hangs_nobody<TypeParam, Sharing::many_threads, Block>(64, 1);
 }
 
-TYPED_TEST_P(LaneOn, TheHostEndsEveryWait) {
-  Street<TypeParam> street({Sharing::one_thread, 4, 0});
+template <class Machine, Sharing S, class G>
+void the_host_ends_every_wait(unsigned threads, unsigned groups) {
+  SCOPED_TRACE(testing::Message() << "sharing " << static_cast<unsigned>(S) << ", " << threads << " threads as "
+                                  << groups);
+  constexpr unsigned log_blocks = 6, capacity = 1u << log_blocks;
+  using Body = Endless<S, G>;
+  Street<Machine> street({S, log_blocks, 0});
   street.nic_.stall(true);
-  Endless body{street.stage(), 16};
   std::thread host([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     __atomic_store_n(street.abort_, 1u, __ATOMIC_RELEASE);
   });
-  street.run(1, 1, body);
+  street.run(1, threads, Body{street.stage(), capacity});
   host.join();
-  const std::uint64_t* answer = street.answers_;
-  for (unsigned i = 0; i < Endless::kWaits; ++i) EXPECT_EQ(*answer++, code(Waited::aborted)) << i;
-  for (unsigned i = 0; i < Endless::kPosts; ++i) EXPECT_EQ(*answer++, static_cast<std::uint64_t>(Posted::aborted)) << i;
-  EXPECT_EQ(*answer, static_cast<std::uint64_t>(Posted::full));
-  EXPECT_EQ(street.state().send.slots.reserved, 16u) << "what was refused left nothing";
+  for (unsigned g = 0; g < groups; ++g) {
+    const std::uint64_t* answer = street.answers_ + Body::kStride * g;
+    for (unsigned i = 0; i < Body::kWaits; ++i)
+      EXPECT_EQ(*answer++, code(Waited::aborted)) << "wait " << i << " of group " << g;
+    for (unsigned i = 0; i < Body::kPosts; ++i)
+      EXPECT_EQ(*answer++, static_cast<std::uint64_t>(Posted::aborted)) << "post " << i << " of group " << g;
+    EXPECT_EQ(*answer, static_cast<std::uint64_t>(Posted::full)) << "group " << g;
+  }
+  EXPECT_EQ(street.state().send.slots.reserved, capacity) << "what was refused left nothing";
   street.nic_.stall(false);
 }
+TYPED_TEST_P(LaneOn, TheHostEndsEveryWait) {
+  the_host_ends_every_wait<TypeParam, Sharing::one_thread, Thread>(1, 1);
+  the_host_ends_every_wait<TypeParam, Sharing::one_thread, Warp>(32, 1);
+  the_host_ends_every_wait<TypeParam, Sharing::one_thread, Block>(64, 1);
+  the_host_ends_every_wait<TypeParam, Sharing::one_block, Thread>(4, 4);
+  the_host_ends_every_wait<TypeParam, Sharing::one_block, Warp>(64, 2);
+  the_host_ends_every_wait<TypeParam, Sharing::many_threads, Thread>(4, 4);
+  the_host_ends_every_wait<TypeParam, Sharing::many_threads, Warp>(64, 2);
+  the_host_ends_every_wait<TypeParam, Sharing::many_threads, Block>(64, 1);
+}
 
-TYPED_TEST_P(LaneOn, AFailureNamesItsCause) {
-  Street<TypeParam> street({Sharing::one_thread, 5, 0});
-  Failing body{street.stage()};
-  street.run(1, 1, body);
+template <class Machine, Sharing S, class G>
+void a_failure_names_its_cause(unsigned threads) {
+  Street<Machine> street({S, 5, 0});
+  street.run(1, threads, Failing<S, G>{street.stage()});
   EXPECT_EQ(street.answers_[0], code(Waited::ok));
   EXPECT_EQ(street.answers_[1], code(Waited::error) | 0x13u << 8 | 0x13u << 16);
   EXPECT_EQ(street.answers_[2], code(Waited::error) | 0x05u << 8 | 0x13u << 16);
   EXPECT_EQ(street.answers_[3], 1u << 8 | 1u);
   EXPECT_EQ(street.answers_[4], 1u);
   EXPECT_EQ(street.answers_[5], code(Waited::error));
+  EXPECT_EQ(street.answers_[6], code(Waited::ok)) << "nothing has failed yet";
+  EXPECT_EQ(street.answers_[7], 1u << 8 | 0x88u);
+  for (unsigned t = 0; t < threads; ++t)
+    EXPECT_EQ(street.answers_[8 + t], code(Waited::error) | 0x13u << 8 | 0x13u << 16) << t;
   const Failure failure = unpack(street.state().failure);
   EXPECT_EQ(failure.index, 1u);
   EXPECT_EQ(failure.syndrome, mlx5::Syndrome::remote_access);
   EXPECT_EQ(failure.vendor_syndrome, 0x88);
+}
+TYPED_TEST_P(LaneOn, AFailureNamesItsCause) {
+  a_failure_names_its_cause<TypeParam, Sharing::one_thread, Thread>(1);
+  a_failure_names_its_cause<TypeParam, Sharing::one_thread, Warp>(32);
+  a_failure_names_its_cause<TypeParam, Sharing::many_threads, Block>(64);
 }
 
 TYPED_TEST_P(LaneOn, MessagesFindTheirReceives) {

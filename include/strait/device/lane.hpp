@@ -242,7 +242,8 @@ class Lane {
     return group_.share(out);
   }
 
-  // Counter `index` has seen `at_least` operations succeed; error as soon as one that named it has failed.
+  // Counter `index` has seen `at_least` operations succeed; error as soon as one that named it has failed. failure()
+  // says of what.
   STRAIT_HD_INLINE Waited wait_counter(std::uint32_t index, std::uint64_t at_least, Deadline deadline) {
     if (!usable_ || index >= state_->counters) return Waited::error;
     Waited out = Waited::ok;
@@ -263,6 +264,18 @@ class Lane {
     if (!usable_ || index >= state_->counters) return {0, 0};
     const CounterWords& words = state_->counter_words[index];
     return {load_acquire<kScope<S>>(&words.succeeded), load_acquire<kScope<S>>(&words.failed)};
+  }
+
+  // What the queue failed of first, as far as completions were taken; Waited::ok: of nothing. All members call it.
+  STRAIT_HD_INLINE Outcome failure() const {
+    if (!usable_) return not_posted();
+    Outcome out{};
+    const std::uint64_t packed = group_.rank() == 0 ? ring_.failure() : 0;
+    if (packed != 0) {
+      const Failure first = unpack(packed);
+      out = {Waited::error, first.syndrome, first.syndrome, first.vendor_syndrome, first.index};
+    }
+    return group_.share(out);
   }
 
   // A signal of ours has reached `at_least`: what the peer put before it is visible to the group.

@@ -77,10 +77,10 @@ STRAIT_HD inline Polled reap(SendRing& send, CompletionRing& cq, Completion& com
 
 // Polls until `enough()` holds.
 template <Sharing S, CompletionMode M, class Enough>
-STRAIT_HD inline Waited wait_until(SendRing& send, CompletionRing& cq, Deadline deadline, Completion& completion,
+STRAIT_HD inline Waited wait_until(SendRing& send, CompletionRing& cq, const Limit& limit, Completion& completion,
                                    Enough&& enough) {
   Waited said = Waited::ok;
-  const Waited waited = wait_bounded({deadline}, [&] {
+  const Waited waited = wait_bounded(limit, [&] {
     if (said != Waited::ok || enough()) return Turn::finished;
     bool other = false;
     const Polled polled = reap<S, M>(send, cq, completion, other);
@@ -94,24 +94,27 @@ STRAIT_HD inline Waited wait_until(SendRing& send, CompletionRing& cq, Deadline 
   return waited == Waited::ok ? said : waited;
 }
 
+// These take an abort word too, as in Limit.
+//
 // Until the WQE that starts at `start` has completed. It must have been rung; it completes with the next signaled WQE.
 template <Sharing S, CompletionMode M>
 STRAIT_HD inline Waited wait_until_done(SendRing& send, CompletionRing& cq, std::uint64_t start, Deadline deadline,
-                                        Completion& completion) {
-  return wait_until<S, M>(send, cq, deadline, completion, [&] { return is_done<S>(send, start); });
+                                        Completion& completion, const std::uint32_t* abort = nullptr) {
+  return wait_until<S, M>(send, cq, {deadline, abort}, completion, [&] { return is_done<S>(send, start); });
 }
 
 // Until `blocks` could be posted; another poster may still be faster.
 template <Sharing S, CompletionMode M>
 STRAIT_HD inline Waited wait_for_space(SendRing& send, CompletionRing& cq, std::uint64_t blocks, Deadline deadline,
-                                       Completion& completion) {
-  return wait_until<S, M>(send, cq, deadline, completion, [&] { return free_blocks<S>(send) >= blocks; });
+                                       Completion& completion, const std::uint32_t* abort = nullptr) {
+  return wait_until<S, M>(send, cq, {deadline, abort}, completion, [&] { return free_blocks<S>(send) >= blocks; });
 }
 
 // The next completion, whosever it is.
-STRAIT_HD inline Waited wait_for_completion(CompletionRing& cq, Deadline deadline, Completion& completion) {
+STRAIT_HD inline Waited wait_for_completion(CompletionRing& cq, Deadline deadline, Completion& completion,
+                                            const std::uint32_t* abort = nullptr) {
   Polled polled = Polled::empty;
-  const Waited waited = wait_bounded({deadline}, [&] {
+  const Waited waited = wait_bounded({deadline, abort}, [&] {
     if (polled == Polled::empty) polled = poll(cq, completion);
     return polled == Polled::empty ? Turn::idle : Turn::finished;
   });
