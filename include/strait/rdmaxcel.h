@@ -47,9 +47,9 @@ typedef cudaError_t rdmaxcel_cuda_status_t;
 typedef int rdmaxcel_cuda_status_t;
 #define STRAIT_RDMAXCEL_KERNEL inline
 #define STRAIT_RDMAXCEL_ONE_THREAD true
-#define STRAIT_RDMAXCEL_LAUNCH(status, kernel, ...) \
-  kernel(__VA_ARGS__);                              \
-  status = 0
+#define STRAIT_RDMAXCEL_LAUNCH(status, kernel, ...)      \
+  status = strait::rdmaxcel::registry.runtime.started(); \
+  if (status == 0) kernel(__VA_ARGS__)
 #endif
 
 // ---- Queue pairs --------------------------------------------------------------------------------------------------

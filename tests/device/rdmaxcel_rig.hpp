@@ -33,6 +33,7 @@ struct Gpu {
   bool refuses_io = false;
   bool saw_io = false;
   int allocations = 0, settles = 0, views = 0;
+  int launch_answer = 0, settle_answer = 0;
   std::uintptr_t here = 0, bytes = 0, there = 0;  // [here, here + bytes) is seen at `there`
 };
 inline Gpu gpu;
@@ -63,7 +64,8 @@ inline strait::rdmaxcel::Runtime paper_runtime() {
     return strait::rdmaxcel::allocate_here(n, shared);
   };
   r.release = [](void* p, bool shared) { strait::rdmaxcel::release_here(p, shared); };
-  r.settle = [] { return ++gpu.settles, 0; };
+  r.started = [] { return gpu.launch_answer; };
+  r.settle = [] { return ++gpu.settles, gpu.settle_answer; };
   return r;
 }
 
@@ -211,6 +213,27 @@ class PaperQp {
   std::uint32_t qpn_;
   std::uint64_t produced_[2];
   bool shown_ = false;
+};
+
+// Whatever a test did, nothing of it is left.
+class Rdmaxcel : public testing::Test {
+ protected:
+  void SetUp() override {
+    gpu = {};
+    verbs = {};
+    strait::rdmaxcel::registry.runtime = paper_runtime();
+    (void)rdmaxcel_last_status(0);
+  }
+  void TearDown() override {
+    EXPECT_TRUE(gpu.pinned.empty()) << "pages are left registered";
+    EXPECT_EQ(verbs.qps, 0);
+    EXPECT_EQ(verbs.cqs, 0);
+    EXPECT_EQ(strait::rdmaxcel::registry.pages.pieces(), 0u);
+    for (const strait::rdmaxcel::QueueEntry& e : strait::rdmaxcel::host_table.queues)
+      EXPECT_EQ(e.life & 1, 0u) << "a queue is still known";
+    for (const strait::rdmaxcel::CqEntry& e : strait::rdmaxcel::host_table.cqs)
+      EXPECT_EQ(e.life & 1, 0u) << "a completion queue is still known";
+  }
 };
 
 }  // namespace paper

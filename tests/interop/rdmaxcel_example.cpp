@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "strait/device/clock.hpp"
+#include "strait/device/cpu_grid.hpp"
 #include "verbs_objects.hpp"
 
 namespace {
@@ -150,6 +151,58 @@ void write_read_send(End& a, End& b, Registered& local, Registered& remote, Regi
   settled(b, "no call of the receiver was refused");
 }
 
+// A grid of one thread, until it has run.
+template <class Kernel, class... Parameters>
+void run_kernel(Kernel kernel, Parameters... parameters) {
+#if defined(__CUDACC__)
+  kernel<<<1, 1>>>(parameters...);
+  require(cudaDeviceSynchronize() == cudaSuccess, "a kernel runs");
+#else
+  strait::device::run_on_cpu({}, [&](unsigned, unsigned) { kernel(parameters...); });
+#endif
+}
+
+int32_t wait_by_kernels(mlx5dv_cq* dv_cq, int32_t index) {
+  const strait::rdmaxcel::Runtime& runtime = strait::rdmaxcel::registry.runtime;
+  auto* const result = static_cast<int32_t*>(runtime.allocate(sizeof(int32_t), true));
+  require(result != nullptr, "there is room for an answer");
+  const cqe_poll_params_t params{static_cast<uint8_t*>(dv_cq->buf), dv_cq->cqe_size, static_cast<uint32_t>(index),
+                                 dv_cq->cqe_cnt, dv_cq->dbrec};
+  const auto deadline = strait::device::Deadline::after_ns(kPatienceNs);
+  do {
+    require(!deadline.passed(), "a kernel sees a completion in time");
+    *result = 12345;
+    run_kernel(cu_cqe_poll, result, params);
+  } while (*result == -1);
+  const int32_t polled = *result;
+  runtime.release(result, true);
+  return polled;
+}
+
+// The kernels themselves, as a program with a grid of its own calls them. The queues are with the GPU.
+void by_kernels(End& a, End& b, Registered& local, Registered& remote) {
+  for (uint64_t i = 0; i < 8; ++i) {
+    local.bytes[i] ^= 0xa5;
+    run_kernel(cu_send_wqe, send_params(a, MLX5_OPCODE_RDMA_WRITE, i, local, remote));
+    run_kernel(cu_db_ring, a.dv_qp->bf.reg, a.dv_qp->sq.buf);
+    require(wait_by_kernels(a.dv_send_cq, a.sent++) >= 0, "a kernel's write completes");
+    require(remote.bytes == local.bytes, "a kernel's write carries the bytes");
+
+    std::fill(remote.bytes.begin(), remote.bytes.end(), std::uint8_t{0});
+    wqe_params_t receive = send_params(b, 0, 1000 + i, remote, remote);
+    receive.buf = static_cast<uint8_t*>(b.dv_qp->rq.buf);
+    receive.wqe_cnt = b.dv_qp->rq.wqe_cnt;
+    run_kernel(cu_recv_wqe, receive);
+    run_kernel(cu_send_wqe, send_params(a, MLX5_OPCODE_SEND, 100 + i, local, remote));
+    run_kernel(cu_db_ring, a.dv_qp->bf.reg, a.dv_qp->sq.buf);
+    require(wait_by_kernels(a.dv_send_cq, a.sent++) >= 0, "a kernel's message completes");
+    require(wait_by_kernels(b.dv_recv_cq, b.received++) == static_cast<int32_t>(kBytes), "a kernel's receive is used");
+    require(remote.bytes == local.bytes, "a kernel's message carries the bytes");
+  }
+  settled(a, "no kernel of the sender was refused");
+  settled(b, "no kernel of the receiver was refused");
+}
+
 // Both launches together, as their caller sees them: when they return, and when they have run.
 void time_launches(End& a, Registered& local, Registered& remote, uint64_t times) {
   constexpr uint64_t kBatch = 8;
@@ -199,6 +252,7 @@ void run(const Host& host, rdma_qp_type_t type, uint64_t times) {
     show(b);
     write_read_send(a, b, local, remote, back, false);
     write_read_send(a, b, local, remote, back, true);
+    by_kernels(a, b, local, remote);
     write_read_send(a, b, local, remote, back, false);  // and home again
     time_launches(a, local, remote, times);
     fail_visibly(a, local, remote);

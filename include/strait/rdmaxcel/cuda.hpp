@@ -67,7 +67,13 @@ inline int publish() {
 [[maybe_unused]] static const bool installed = [] {
   mine.next = copies;
   copies = &mine;
-  registry.runtime = {&pin, &unpin, &view, &allocate, &release, &settle, &publish};
+  registry.runtime = {.pin = &pin,
+                      .unpin = &unpin,
+                      .view = &view,
+                      .allocate = &allocate,
+                      .release = &release,
+                      .settle = &settle,
+                      .publish = &publish};
   return true;
 }();
 

@@ -24,6 +24,7 @@ struct Runtime {
   // Zeroed, on a line of its own; shared: with one address for both sides. Otherwise host memory that view() knows.
   void* (*allocate)(std::size_t bytes, bool shared) = nullptr;
   void (*release)(void* p, bool shared) = nullptr;
+  int (*started)() = [] { return 0; };  // asked before a launch on this CPU; CUDA says of its own launches itself
   int (*settle)() = [] { return 0; };   // until everything launched so far has run
   int (*publish)() = [] { return 0; };  // the table, to every copy of it
 };
