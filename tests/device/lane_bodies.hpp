@@ -462,6 +462,40 @@ struct Messages {
   }
 };
 
+// Messages from a to b, where the threads of block 0 share the receives: each is taken by one of them. Answers: what
+// went wrong, by thread of block 0, then of the sender; from kTaken on how often each receive was used, from kSeen on
+// how often each message was seen.
+struct MessagesOfMany {
+  Stage s;
+  std::uint64_t each;
+  STRAIT_HD void operator()(unsigned block, unsigned thread) const {
+    const Deadline d = Deadline::after_ns(s.patience_ns);
+    const std::uint64_t receivers = Block{}.size();
+    std::uint64_t bad = 0;
+    if (block == 0) {
+      Lane<Sharing::many_threads> lane(s.b);
+      for (std::uint64_t i = 0; i < each; ++i) {
+        bad += lane.receive(s.local, 4096 + 64 * (thread * each + i), 64).ok() ? 0 : 1;
+        const Received got = lane.wait_receive(d);
+        const bool fine = got.waited == Waited::ok && got.bytes == 16 && got.has_imm && got.index < receivers * each &&
+                          got.imm.value() < receivers * each;
+        bad += fine ? 0 : 1;
+        if (!fine) break;
+        ++s.answers[kTaken + got.index];
+        ++s.answers[kSeen + got.imm.value()];
+      }
+      s.answers[thread] = bad;
+    } else if (thread == 0) {
+      Lane<Sharing::many_threads> lane(s.a);
+      for (std::uint64_t i = 0; i < receivers * each; ++i)
+        bad += lane.wait(lane.send_imm(s.local, 16 * i, 16, static_cast<std::uint32_t>(i)), d).waited == Waited::ok ? 0
+                                                                                                                    : 1;
+      s.answers[receivers] = bad;
+    }
+  }
+  static constexpr unsigned kTaken = 64, kSeen = 1024;
+};
+
 // Refusals: nothing of this reaches the ring.
 struct Refused {
   Stage s;

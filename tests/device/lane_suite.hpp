@@ -493,6 +493,18 @@ TYPED_TEST_P(LaneOn, MessagesFindTheirReceives) {
     ASSERT_EQ(std::memcmp(street.local_ + 4096 + 64 * i, street.local_ + 16 * i, 16), 0) << i;
 }
 
+TYPED_TEST_P(LaneOn, ThreadsThatShareTheReceivesTakeEachMessageOnce) {
+  Street<TypeParam> street({Sharing::many_threads, 5, 0});
+  constexpr unsigned receivers = 4, each = 100;
+  using Body = MessagesOfMany;
+  street.run(2, receivers, Body{street.stage(), each});
+  for (unsigned i = 0; i <= receivers; ++i) EXPECT_EQ(street.answers_[i], 0u) << i;
+  for (unsigned i = 0; i < receivers * each; ++i) {
+    ASSERT_EQ(street.answers_[Body::kTaken + i], 1u) << "receive " << i;
+    ASSERT_EQ(street.answers_[Body::kSeen + i], 1u) << "message " << i;
+  }
+}
+
 TYPED_TEST_P(LaneOn, WhatIsWrongIsRefusedAndLeavesNothing) {
   Street<TypeParam> street({Sharing::one_thread, 5, 0});
   Refused body{street.stage()};
@@ -510,6 +522,7 @@ REGISTER_TYPED_TEST_SUITE_P(LaneOn, EveryOperationOnce, AFenceIsForTheNextOperat
                             TheTimeToWaitForRoomIsThatOfTheWholeList, AnEmptyListIsDoneWhenWhatWasBeforeItIs,
                             MembersThatWereToldDifferentThingsWaitTogether, AListIsTheSameBytesHoweverManyShareIt,
                             AStalledNicHangsNobody, TheHostEndsEveryWait, AFailureNamesItsCause,
-                            MessagesFindTheirReceives, WhatIsWrongIsRefusedAndLeavesNothing);
+                            MessagesFindTheirReceives, ThreadsThatShareTheReceivesTakeEachMessageOnce,
+                            WhatIsWrongIsRefusedAndLeavesNothing);
 
 }  // namespace suite

@@ -78,7 +78,7 @@ class OwnRing {
   // Takes what has completed; how many.
   STRAIT_HD_INLINE unsigned reap() {
     return take_completions(
-        sends_, failure_, [&] { return completed(); }, [&] { return rung_; },
+        sends_, [&] { return failure_; }, [&] { return completed(); }, [&] { return rung_; },
         [&](std::uint64_t from, std::uint64_t to, bool failed) {
           count_ended<Sharing::one_thread>(*state_, mask_, from, to, failed);
           room_ += static_cast<std::uint32_t>(to - from);

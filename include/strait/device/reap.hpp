@@ -31,8 +31,8 @@ STRAIT_HD_INLINE void count_ended(const QueueState& state, std::uint64_t mask, s
 
 // Takes the completions that are there; how many. The caller is the only one at it. `ended(from, to, failed)` is told
 // what each completes, `keep` the first failure, before that.
-template <class Completed, class Rung, class Ended, class Keep>
-STRAIT_HD_INLINE unsigned take_completions(CompletionRing& sends, const std::uint64_t& failure, Completed&& completed,
+template <class FirstFailure, class Completed, class Rung, class Ended, class Keep>
+STRAIT_HD_INLINE unsigned take_completions(CompletionRing& sends, FirstFailure&& failure, Completed&& completed,
                                            Rung&& rung, Ended&& ended, Keep&& keep) {
   unsigned taken = 0;
   for (; taken < kReapBatch; ++taken) {
@@ -42,7 +42,7 @@ STRAIT_HD_INLINE unsigned take_completions(CompletionRing& sends, const std::uin
     const std::uint64_t from = completed();
     const std::uint64_t start = widen(from, entry.wqe_counter);
     const bool failed = !entry.is_plain_success();
-    if (failed && failure == 0) {
+    if (failed && failure() == 0) {
       Completion completion{};
       (void)read_cqe(*entry.cqe, entry.op_own, completion);
       keep(pack({start, completion.syndrome, completion.vendor_syndrome}));

@@ -40,8 +40,8 @@ class SharedRing {
     std::uint64_t nobody = 0;
     if (!compare_exchange<kScope<S>>(&state_->send_reaper, nobody, 1)) return 0;
     const unsigned taken = take_completions(
-        state_->sends, state_->failure, [&] { return completed_of<S>(send().slots); },
-        [&] { return rung_of<S>(send().slots); },
+        state_->sends, [&] { return load_relaxed<kScope<S>>(&state_->failure); },
+        [&] { return completed_of<S>(send().slots); }, [&] { return rung_of<S>(send().slots); },
         [&](std::uint64_t from, std::uint64_t to, bool failed) {
           count_ended<S>(*state_, send().slots.capacity - 1, from, to, failed);
           raise_completed<S>(send().slots, to);  // last: who sees it done sees failure and counters too

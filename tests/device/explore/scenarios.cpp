@@ -339,15 +339,16 @@ class OwnLanes : public Rings {
 
 // Lanes of threads that share the queue (shared_ring.hpp): each posts, rings and waits, and takes completions for the
 // other too.
-template <std::uint32_t log_blocks, std::uint32_t each>
+template <std::uint32_t log_blocks, std::uint32_t each, bool fails = false>
 class SharedLanes : public Rings {
  public:
   SharedLanes()
       : Rings({.log_blocks = log_blocks,
                .cq = Cq::normal,
                .log_cqes = log_blocks,
-               .lands = log_blocks == 0,
-               .lanes = true}) {}
+               .lands = log_blocks == 0 && !fails,
+               .lanes = true,
+               .fails_at = fails ? 0 : ~std::uint64_t{0}}) {}
   void start(Machine& m) override {
     make(m);
     m.spawn("poster a", [this] { use(1); });
@@ -371,7 +372,22 @@ class SharedLanes : public Rings {
       take_news(lane);
       machine().enter(Call::done);
     }
-    wait_by(lane, last);
+    if (fails)
+      fail_by(lane, last);
+    else
+      wait_by(lane, last);
+  }
+  // Whoever sees that it is over is told that it failed, and of what the queue failed first.
+  void fail_by(sd::Lane<kMany>& lane, std::uint64_t start) {
+    machine().enter(Call::reap);
+    const sd::Outcome out = lane.wait({start, sd::Posted::ok}, never());
+    if (out.waited != sd::Waited::error)
+      machine().violation("request %llu failed, and its poster was not told", start + 0ull);
+    if (out.cause != mlx5::Syndrome::remote_access || out.cause_index != 0)
+      machine().violation("the queue failed at 0 of remote access, told was %llu of %u", out.cause_index + 0ull,
+                          static_cast<unsigned>(out.cause));
+    if (out.syndrome != (start == 0 ? mlx5::Syndrome::remote_access : mlx5::Syndrome::flushed))
+      machine().violation("request %llu was told syndrome %u", start + 0ull, static_cast<unsigned>(out.syndrome));
   }
   // What a wait does in its turns, but only when there is something to see: two threads that look in vain at each
   // other's taking and giving back of the right to reap could go on for ever.
@@ -385,6 +401,37 @@ class SharedLanes : public Rings {
     m.enter(Call::reap);
     lane.progress();
   }
+};
+
+// A peer's data and the signal behind it, and a Lane that waits for that.
+class Signalled : public Rings {
+ public:
+  Signalled() : Rings({.log_blocks = 0, .cq = Cq::normal, .log_cqes = 0, .lands = true, .lanes = true}) {}
+  void start(Machine& m) override {
+    make(m);
+    word_ = 0;
+    signal_ = m.memory.add(&word_, sizeof word_, Kind::status, 0, false);
+    m.spawn("waiter", [this] {
+      sd::Lane<kMany> lane(queue());
+      machine().enter(Call::reap);
+      const sd::Seen seen = lane.wait_signal({sd::head_of<sd::Signal>(), &word_}, 1, never());
+      if (seen.waited != sd::Waited::ok || seen.value != 1) machine().violation("the wait did not end well");
+      const std::uint64_t landed = machine().read_data(landing_[0]);
+      if (landed != 77) machine().violation("the signal is there, but the payload reads %llu", landed + 0ull);
+    });
+    m.spawn(
+        "peer",
+        [this] {
+          machine().store(Leaf::device_write, landing_[0], 77);
+          machine().store(Leaf::device_write, signal_, 1);
+        },
+        Machine::Role::thread);
+  }
+  void finish(Machine&) override {}
+
+ private:
+  std::uint64_t word_ = 0;
+  unsigned signal_ = 0;
 };
 
 template <class T>
@@ -415,6 +462,9 @@ const std::vector<Scenario>& scenarios() {
       {"own_lanes", {}, made<OwnLanes<1, 4>>},
       {"shared_lanes_ring_of_one", {1}, made<SharedLanes<0, 1>>},
       {"shared_lanes", {1}, made<SharedLanes<1, 1>>},
+      {"failing_lanes_ring_of_one", {1}, made<SharedLanes<0, 1, true>>},
+      {"failing_lanes", {1}, made<SharedLanes<1, 1, true>>},
+      {"signalled", {}, made<Signalled>},
   };
   return kAll;
 }

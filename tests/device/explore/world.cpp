@@ -103,6 +103,7 @@ void World::make(Machine& m) {
       reaper_ = cell(&state.send_reaper, Kind::reaper);
       cell(&state.failure, Kind::failure);
       counted_ = cell(&counter_.succeeded, Kind::counter);
+      failed_ = cell(&counter_.failed, Kind::counter, 1);
     }
   }
   if (shape_.cq == Cq::collapsed) {
@@ -173,9 +174,12 @@ void World::finish(Machine& m) {
   }
   if (executed_ != end) m.violation("%llu of %llu were executed", executed_ + 0ull, end + 0ull);
   if (!shape_.lanes) return;
+  const std::uint64_t good = (end < shape_.fails_at ? end : shape_.fails_at) - shape_.first;
   const std::uint64_t counted = shape_.shared ? m.memory.newest(counted_).value : counter_.succeeded;
-  if (counted != end - shape_.first)
-    m.violation("%llu ended, the counter says %llu", end - shape_.first + 0ull, counted + 0ull);
+  if (counted != good) m.violation("%llu ended, the counter says %llu", good + 0ull, counted + 0ull);
+  const std::uint64_t failed = shape_.shared ? m.memory.newest(failed_).value : counter_.failed;
+  if (failed != end - shape_.first - good)
+    m.violation("%llu failed, the counter says %llu", end - shape_.first - good + 0ull, failed + 0ull);
 }
 
 // ---- The device ---------------------------------------------------------------------------------------------------
@@ -236,7 +240,12 @@ void World::complete(std::uint64_t index, std::uint32_t number) {
     m.store(Leaf::device_write, c.bytes, image_of(0, number));
     m.store(Leaf::device_write, c.qpn, sw::be32{0x08u << 24 | kQpn}.raw());
     m.store(Leaf::device_write, c.counter, counter);
-    const auto opcode = shape_.receives ? mlx5::CqeOpcode::responder_send : mlx5::CqeOpcode::requester;
+    auto opcode = shape_.receives ? mlx5::CqeOpcode::responder_send : mlx5::CqeOpcode::requester;
+    if (index >= shape_.fails_at) {
+      opcode = mlx5::CqeOpcode::requester_error;
+      const auto why = index == shape_.fails_at ? mlx5::Syndrome::remote_access : mlx5::Syndrome::flushed;
+      cqe_memory_[(produced_ & (entries - 1)) * 64 + 55] = static_cast<std::uint8_t>(why);  // read in errors only
+    }
     const auto owner = static_cast<unsigned>(produced_ >> shape_.log_cqes & 1);
     ++produced_;
     m.store(Leaf::device_write, c.own, mlx5::make_op_own(opcode, owner));

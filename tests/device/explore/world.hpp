@@ -44,6 +44,7 @@ struct Shape {
   bool lands = false;  // the device also writes a word of payload per request
   bool lanes = false;  // posted to by device::Lane, whose completion ring holds all there can be and tells nobody
   std::uint64_t first = 0;
+  std::uint64_t fails_at = ~std::uint64_t{0};  // this request fails, and all behind it are flushed
 };
 
 class World : public Program {
@@ -123,7 +124,7 @@ class World : public Program {
   sd::ReceiveRing receive{};
   sd::CompletionRing& completions = state.sends;
   sd::CounterWords counter_{};
-  unsigned counted_ = 0, reaper_ = 0;  // where threads share: cells of its successes, and of who reaps
+  unsigned counted_ = 0, failed_ = 0, reaper_ = 0;  // where threads share: cells of what it counts, and of who reaps
   std::array<unsigned, kMostBlocks * 8> wqe_{};
   std::array<unsigned, kMostBlocks> marks_{}, landing_{};
   unsigned record_ = 0, doorbell_ = 0, reserved_ = 0, rung_ = 0, completed_ = 0, tail_ = 0;
