@@ -125,8 +125,8 @@ std::int32_t strait_gpu_lease_begin(strait_device_queue* queue, strait_gpu_lease
     auto lease = std::make_unique<strait_gpu_lease>();
     lease->node = queue->node;
     // A NIC that is rung by the poster itself needs nobody to look.
-    if (queue->queue->nic().info().doorbell_register == 0) {
-      STRAIT_TRY(lease->id, queue->node->leases().begin({&queue->queue->nic(), queue->queue->qpn()}));
+    if (queue->queue->nic().info().doorbell_register == 0 || queue->queue->relayed()) {
+      STRAIT_TRY(lease->id, queue->node->leases().begin(queue->looked()));
     }
     *out = lease.release();
     return {};

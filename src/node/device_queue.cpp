@@ -49,11 +49,20 @@ using wire::mlx5::Syndrome;
 constexpr std::int64_t kStateCopyNs = 5'000'000'000;
 
 // How the NIC hears of a post, for people.
-std::string consumer_text(const rail::Nic& nic) {
+std::string consumer_text(const strait_device_queue& queue) {
+  const rail::Nic& nic = queue.queue->nic();
+  if (queue.queue->relayed()) {
+    return fmt::format("{} (proxy: a CPU thread rings it while a lease is held, since the poster cannot: {})",
+                       nic.name(), queue.not_rung_by_poster);
+  }
   if (nic.info().doorbell_register != 0) return fmt::format("{} (rung by the poster)", nic.name());
   if (std::string_view(nic.ops()->kind) == "soft")
     return fmt::format("{} (software: a CPU thread polls the rings while a lease is held)", nic.name());
-  return fmt::format("proxy: a CPU thread forwards to {}, which a GPU cannot ring, while a lease is held", nic.name());
+  return fmt::format(
+      "proxy: a CPU thread forwards to {}, which a GPU cannot ring (the plug-in \"{}\" has no doorbell register), "
+      "while "
+      "a lease is held",
+      nic.name(), nic.ops()->kind);
 }
 
 }  // namespace
@@ -72,8 +81,16 @@ static Status furnish(Core& core, strait_device_queue& queue) {
   rail::PosterView view;
   view.state = queue.state_address;
   STRAIT_TRY(view.rings, queue.reach(rings.rings().data(), rings.rings().size(), 0));
-  const std::uint32_t flags = rings.nic().info().doorbell_register != 0 ? STRAIT_HOST_IO_MEMORY : 0u;
-  STRAIT_TRY(view.doorbell, queue.reach(rings.doorbell(), sizeof(std::uint64_t), flags));
+  const bool is_register = rings.nic().info().doorbell_register != 0;
+  const auto doorbell = queue.reach(rings.doorbell(), sizeof(std::uint64_t), is_register ? STRAIT_HOST_IO_MEMORY : 0u);
+  if (!doorbell && !is_register) return doorbell.error();
+  if (doorbell) {
+    view.doorbell = *doorbell;
+  } else {
+    // The driver does not let its device at registers of another: a CPU rings, as for a NIC that has none.
+    queue.not_rung_by_poster = doorbell.error().text;
+    rings.relay_doorbell();
+  }
   std::vector<std::byte> image(bytes);
   STRAIT_CHECK(rings.prepare_state(view, image));
   if (queue.here) {
@@ -103,7 +120,7 @@ Result<strait_device_queue*> Core::open_device_queue(strait_peer& peer, rail::De
   queue->peer_name = peer.name;
   queue->path =
       fmt::format("{} -> rings in host memory -> {} -> {} -> {}", queue->here ? "CPU grid" : queue->near.device->name,
-                  consumer_text(queue->queue->nic()), queue->queue->describe(), peer.name);
+                  consumer_text(*queue), queue->queue->describe(), peer.name);
   counters_.get("device_queues_opened").add();
   const std::lock_guard lock(lanes_mutex_);
   device_queues_.push_back(queue.get());
@@ -116,7 +133,7 @@ void Core::close_device_queue(strait_device_queue* raw) {
     const std::lock_guard lock(lanes_mutex_);
     std::erase(device_queues_, raw);
   }
-  leases_.end_all_of({&queue->queue->nic(), queue->queue->qpn()});
+  leases_.end_all_of(queue->looked());
   queue.reset();
   sweep();
 }

@@ -13,6 +13,7 @@
 #include "buffer/host_pages.hpp"
 #include "buffer/memory.hpp"
 #include "buffer/providers.hpp"
+#include "node/leases.hpp"
 #include "rail/mlx5/device_queue.hpp"
 #include "rendezvous/client.hpp"
 #include "strait/c.h"
@@ -33,6 +34,7 @@ struct strait_device_queue {
   std::uint8_t far_rail = 0;
   bool here = true;                       // posted to by CPUs of this process
   strait::buffer::Providers::Place near;  // otherwise by kernels of this device
+  std::string not_rung_by_poster;         // why the device cannot ring the NIC, and a CPU does it; empty: it can
   std::uint64_t state_address = 0;        // of the QueueState, as posters call it
   strait::sys::Mapping state_here;
   strait::buffer::Memory state_there;
@@ -47,6 +49,10 @@ struct strait_device_queue {
   void shut();
   // Where the posters find host memory of this process.
   [[nodiscard]] strait::Result<std::uint64_t> reach(const void* host, std::uint64_t length_bytes, std::uint32_t flags);
+  // What a lease has a thread look at.
+  [[nodiscard]] strait::node::Leases::Looked looked() const {
+    return {&queue->nic(), queue->qpn(), queue->relayed() ? queue.get() : nullptr};
+  }
   // The first failure that a poster took from the completion ring; 0: none.
   [[nodiscard]] strait::Result<std::uint64_t> failure_word(strait::sys::Deadline deadline);
 };

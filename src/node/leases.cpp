@@ -105,7 +105,8 @@ void Leases::run() {
     // As a caller that polls: the progress thread keeps away meanwhile, and is roused when it slept.
     core_.poll_count.store(core_.poll_count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     std::int32_t did = 0;
-    for (const Looked& queue : queues) did += queue.nic->drive(queue.qpn);
+    for (const Looked& queue : queues)
+      did += queue.relay != nullptr ? queue.relay->ring_for_posters() : queue.nic->drive(queue.qpn);
     core_.sleeper().rouse();
     if (did != 0) {
       eager = true;

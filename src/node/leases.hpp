@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leases: while one is held for a device queue, a thread of ours looks at its rings for the NIC. A GPU's stores cannot
+// Leases: while one is held for a device queue, a thread of ours looks at its rings for the NIC, or rings for posters
+// that cannot reach the NIC's doorbell. A GPU's stores cannot
 // wake anybody, so the thread polls without sleeping; without leases there is no thread, and nothing is polled.
 //
 // Threads: any.
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "rail/mlx5/device_queue.hpp"
 #include "rail/mlx5/nic.hpp"
 #include "sys/fork.hpp"
 
@@ -31,6 +33,8 @@ class Leases {
   struct Looked {
     const rail::Nic* nic = nullptr;
     std::uint32_t qpn = 0;
+    rail::DeviceQueue* relay =
+        nullptr;  // whose doorbell is passed on; null: the NIC is driven, and finds what is there
     friend bool operator==(const Looked&, const Looked&) = default;
   };
   // Which one, for end(). Code::gone after stop().

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "strait/device/order.hpp"
+
 namespace strait::rail {
 namespace {
 
@@ -75,6 +77,7 @@ DeviceQueue::Layout DeviceQueue::lay_out() const {
   at.receive_cq_record = take(sizeof(mlx5::CqRecord));
   at.abort = take(sizeof(std::uint32_t));
   at.sink = take(sizeof(std::uint64_t));
+  at.doorbell = take(sizeof(std::uint64_t));
   at.bytes = sys::round_up(next, sys::page_bytes());
   return at;
 }
@@ -154,6 +157,23 @@ void DeviceQueue::abort(bool raise) const {
   __atomic_store_n(word, raise ? 1u : 0u, __ATOMIC_RELEASE);
 }
 
+// The poster's order is WQE, record, doorbell: with its doorbell in hand the rest is there, for the NIC as well. The
+// record tells two doorbells apart that are 65536 blocks from each other.
+std::int32_t DeviceQueue::ring_for_posters() {
+  if (!has_qp_) return 0;
+  const auto* const word = reinterpret_cast<const std::uint64_t*>(memory_.data() + at_.doorbell);
+  const auto* const record = reinterpret_cast<const std::uint32_t*>(memory_.data() + at_.record);
+  const std::uint64_t bell = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+  const std::uint32_t shown = __atomic_load_n(record + 1, __ATOMIC_ACQUIRE);
+  if (bell == 0 || (bell == passed_on_ && shown == shown_)) return 0;
+  passed_on_ = bell;
+  shown_ = shown;
+  device::order_before_doorbell(device::Reach::system);
+  device::store_doorbell(static_cast<std::uint64_t*>(qp_.doorbell), bell);
+  device::order_after_doorbell(device::Reach::system);
+  return 1;
+}
+
 std::size_t DeviceQueue::state_bytes() const {
   return StateLayout(shape_).bytes;
 }
@@ -166,7 +186,7 @@ Status DeviceQueue::prepare_state(const PosterView& view, std::span<std::byte> i
   memory.send.log_blocks = log2_of_ring(shape_.sq_blocks);
   memory.send.qpn = qp_.qpn;
   memory.send.record = place<mlx5::QueueRecord>(view.rings, at_.record);
-  memory.send.doorbell = place<void>(view.doorbell, 0);
+  memory.send.doorbell = relayed_ ? place<void>(view.rings, at_.doorbell) : place<void>(view.doorbell, 0);
   memory.send.marks = place<std::uint64_t>(view.state, state.send_marks);
   memory.sends.entries = place<void>(view.rings, at_.send_cq);
   memory.sends.log_entries = log2_of_ring(shape_.sq_blocks);

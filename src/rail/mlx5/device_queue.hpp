@@ -58,6 +58,12 @@ class DeviceQueue {
   [[nodiscard]] const DeviceQueueShape& shape() const { return shape_; }
   [[nodiscard]] std::span<std::byte> rings() const { return {memory_.data(), memory_.size()}; }
   [[nodiscard]] void* doorbell() const { return qp_.doorbell; }
+  // For posters that cannot reach the doorbell, a register of the NIC: they are given a word beside the rings in its
+  // place, and ring_for_posters() passes on what they store there. Before prepare_state().
+  void relay_doorbell() { relayed_ = true; }
+  [[nodiscard]] bool relayed() const { return relayed_; }
+  // Rings the NIC if they have rung since: 1. By one thread at a time.
+  std::int32_t ring_for_posters();
   // Ends every wait of the posters while it is not 0.
   void abort(bool raise) const;
 
@@ -73,7 +79,7 @@ class DeviceQueue {
   // Offsets in the mapping.
   struct Layout {
     std::size_t sq = 0, send_cq = 0, rq = 0, receive_cq = 0, record = 0, send_cq_record = 0, receive_cq_record = 0,
-                abort = 0, sink = 0, bytes = 0;
+                abort = 0, sink = 0, doorbell = 0, bytes = 0;
   };
   [[nodiscard]] Layout lay_out() const;
 
@@ -88,6 +94,9 @@ class DeviceQueue {
   bool has_send_cq_ = false;
   bool has_receive_cq_ = false;
   bool has_qp_ = false;
+  bool relayed_ = false;
+  std::uint64_t passed_on_ = 0;  // the doorbell
+  std::uint32_t shown_ = 0;      // the record with it
 };
 
 }  // namespace strait::rail

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues on a NIC whose doorbells are registers (register_nic.cpp): posters that reach them ring by themselves, for the
+// others a CPU does. By CPU threads, and for a device whose driver does not let it at registers, named by
+// STRAIT_TEST_DEVICE: the state that was made for its kernels is brought over, and a CPU posts with that.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12 does not see that an unusable lane owns nothing
+#endif
+
+#include "flow.hpp"
+#include "strait/device/lane.hpp"
+#include "strait/device_queue.hpp"
+
+namespace strait::flow {
+namespace {
+
+using device::Deadline;
+using device::Sharing;
+using device::Waited;
+
+NodeOptions over_registers(const std::string& accelerators) {
+  return settings({{"accelerators", accelerators},
+                   {"nics", "verbs:register0"},
+                   {"verbs_library", STRAIT_REGISTER_NIC},
+                   {"grant", "ring"}});
+}
+Deadline in_ms(std::uint64_t ms) {
+  return Deadline::after_ns(ms * 1'000'000);
+}
+std::size_t threads_here() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/task")) ++count;
+  return count;
+}
+
+struct RegisterRig {
+  explicit RegisterRig(const std::string& accelerators)
+      : pair(over_registers(accelerators), over_registers(accelerators)),
+        shared(pair.owner, "host", 1 << 20, access::all),
+        name(pair.owner.publish("block", shared.region).value()),
+        target(pair.far.lookup("block").value()) {}
+  Pair pair;
+  Block shared;
+  Published name;
+  Target target;
+};
+
+TEST(DeviceRegister, APosterThatReachesItRingsByItself) {
+  RegisterRig rig("none");
+  DeviceQueue queue = DeviceQueue::open(rig.pair.far, {.counters = 1}).value();
+  EXPECT_NE(queue.path().find("register0 (rung by the poster)"), std::string::npos) << queue.path();
+  const auto to = queue.remote(rig.target).value();
+  {
+    device::Lane<Sharing::one_thread> lane(queue.handle().value());
+    for (std::uint64_t i = 1; i <= 100; ++i)
+      ASSERT_EQ(lane.wait(lane.put_value(i, to, 8 * i), in_ms(60'000)).waited, Waited::ok) << "without a lease";
+  }
+  for (std::uint64_t i = 1; i <= 100; ++i) EXPECT_EQ(rig.shared.word(8 * i), i);
+  const std::size_t threads = threads_here();
+  const GpuLease lease = queue.lease().value();
+  EXPECT_LE(threads_here(), threads) << "nobody has to look";
+}
+
+// Both vendors' drivers in software refuse, as NVIDIA's does without its option, and AMD's always.
+TEST(DeviceRegister, ACpuRingsForADeviceThatIsNotLetAtIt) {
+  RegisterRig rig(test_kind());
+  DeviceQueue queue =
+      DeviceQueue::open(rig.pair.far, {.near = test_device(), .sharing = Sharing::many_threads, .depth_blocks = 64})
+          .value();
+  const std::string path = queue.path();
+  EXPECT_EQ(path.find(test_device() + " -> rings in host memory -> register0 (proxy: a CPU thread rings it while a "
+                                      "lease is held, since the poster cannot: "),
+            0u)
+      << path;
+  EXPECT_NE(path.find("I/O memory"), std::string::npos) << "the cause: " << path;
+
+  device::QueueState state{};
+  ASSERT_TRUE(rig.pair.asker.copy(&state, queue.handle().value().state, sizeof state));
+  ASSERT_TRUE(device::fits(state));
+  std::vector<std::uint64_t> marks(64, 0);
+  state.send.slots.marks = marks.data();
+  device::Queue here = queue.handle().value();
+  here.state = &state;
+  device::Lane<Sharing::many_threads> lane(here);
+  const auto to = queue.remote(rig.target).value();
+  const device::Pending first = lane.put_value(std::uint64_t{77}, to, 8);
+  EXPECT_EQ(lane.wait(first, in_ms(100)).waited, Waited::timeout) << "nobody has rung";
+  EXPECT_EQ(rig.shared.word(8), 0u);
+  const std::size_t threads = threads_here();
+  {
+    const GpuLease lease = queue.lease().value();
+    EXPECT_EQ(lane.wait(first, in_ms(60'000)).waited, Waited::ok) << "what was posted before is found";
+    for (std::uint64_t i = 2; i <= 200; ++i)
+      ASSERT_EQ(lane.wait(lane.put_value(i, to, 8 * i), in_ms(60'000)).waited, Waited::ok) << i;
+  }
+  for (std::uint64_t i = 2; i <= 200; ++i) EXPECT_EQ(rig.shared.word(8 * i), i);
+  const auto until = std::chrono::steady_clock::now() + 10s;  // one that was joined is listed a moment longer
+  while (threads_here() > threads && std::chrono::steady_clock::now() < until) ::usleep(1000);
+  EXPECT_LE(threads_here(), threads) << "with the lease the thread is gone";
+  const device::Pending last = lane.put_value(std::uint64_t{88}, to, 8);
+  EXPECT_EQ(lane.wait(last, in_ms(100)).waited, Waited::timeout);
+  const GpuLease again = queue.lease().value();
+  EXPECT_EQ(lane.wait(last, in_ms(60'000)).waited, Waited::ok);
+}
+
+}  // namespace
+}  // namespace strait::flow
