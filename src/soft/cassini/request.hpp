@@ -14,7 +14,7 @@ namespace wire = strait::wire::cxi;
 
 struct Request {
   wire::DmaOp op = wire::DmaOp::put;  // put, get, rendezvous_put, atomic, fetching_atomic, small_message
-  bool restricted = false;            // no matching, no target events
+  bool restricted = false;            // no matching, no events of success at the target
   bool no_match_command = false;      // the 32-byte form
   bool flush = false;
   std::uint32_t source_nid = 0;

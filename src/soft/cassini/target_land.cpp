@@ -107,11 +107,18 @@ Answer refuse(Card& card, Pte& pte, wire::PtlList list, const ListEntry& entry, 
   return {.code = code, .list = list};
 }
 
+// Whether the owner hears of what went well. Not of restricted requests: their packets come in any order, and nobody
+// knows the last one. Single packets that a locally managed entry takes (en_restricted_unicast_lm) are told:
+// libfabric's collectives learn of theirs in no other way.
+bool reports_success(const ListEntry& entry, const Request& request) {
+  return !has(entry, wire::kLeEventSuccessDisable | wire::kLeEventCommDisable) &&
+         (!request.restricted || has(entry, wire::kLeManageLocal));
+}
+
 // Memory that is put to and read at offsets: its entry stays as it is, and who has it hears of nothing but failures.
 bool lands_quietly(const ListEntry& entry, wire::PtlList list, const Request& request) {
   return list == wire::PtlList::priority && !has(entry, wire::kLeUseOnce | wire::kLeManageLocal) &&
-         has(entry, wire::kLeEventSuccessDisable | wire::kLeEventCommDisable) &&
-         request.op != wire::DmaOp::rendezvous_put;
+         !reports_success(entry, request) && request.op != wire::DmaOp::rendezvous_put;
 }
 
 // What is left of land_in() for such an entry. It is the last to be counted: the list may change then.
@@ -208,7 +215,7 @@ Answer land_in(Card& card, Pte& pte, wire::PtlList list, std::size_t position, c
   if (code != wire::ReturnCode::ok) return refuse(card, pte, list, entry, request, code);
 
   const bool rendezvous = request.op == wire::DmaOp::rendezvous_put && list == wire::PtlList::priority;
-  const bool reports = !has(entry, wire::kLeEventSuccessDisable) && !has(entry, wire::kLeEventCommDisable);
+  const bool reports = reports_success(entry, request);
   const bool keeps_header = list == wire::PtlList::overflow && !has(entry, wire::kLeUnexpectedHdrDisable);
   ListEntry after = entry;
   if (has(entry, wire::kLeManageLocal)) after.offset = landing.offset + landing.takes;

@@ -206,6 +206,17 @@ TEST_F(CassiniPortalOption, EnRestrictedUnicastLm) {
   restricted.index_ext = 1;
   EXPECT_EQ(send(restricted).code, ReturnCode::ok);
   EXPECT_EQ(here.memory.text(0, 3), "abc");
+  EXPECT_EQ(here.next().type(), EventType::put);
+  // At an offset nobody hears of it, and of the request that is no restricted one everybody does.
+  Pte& plain = here.portal(2, wire::kPteEnRestrictedUnicastLm);
+  here.append(Side::buffer(plain, PtlList::priority, 4, 0, 64));
+  restricted.index_ext = 2;
+  EXPECT_EQ(send(restricted).code, ReturnCode::ok);
+  EXPECT_TRUE(here.quiet());
+  // Failures are left out as well.
+  restricted.remote_offset = 62;
+  EXPECT_EQ(send(restricted).code, ReturnCode::addr_out_of_range);
+  EXPECT_TRUE(here.quiet());
 }
 
 TEST_F(CassiniPortalOption, UseLogical) {
