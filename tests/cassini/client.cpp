@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "program.hpp"
@@ -58,6 +59,46 @@ void look_around() {
   CHECK(open("/dev/cxi100", O_RDWR) == -1 && errno == ENOENT);
 }
 
+// Who cannot ask the device reads files.
+void same_in_sysfs(const wire::DevInfo& said) {
+  const std::string device = "/sys/class/cxi_user/cxi0/device/", properties = device + "properties/";
+  const std::pair<const char*, std::uint64_t> numbers[] = {
+      {"nid", said.nid},
+      {"pid_bits", said.pid_bits},
+      {"pid_count", said.pid_count},
+      {"pid_granule", said.pid_granule},
+      {"min_free_shift", said.min_free_shift},
+      {"rdzv_get_idx", said.rdzv_get_idx},
+      {"rev", said.device_rev},
+      {"proto", said.device_proto},
+      {"platform", static_cast<std::uint64_t>(said.device_platform)},
+      {"pct_eq", said.pct_eq},
+      {"uc_nic", static_cast<std::uint64_t>(said.uc_nic)},
+      {"hpc_mtu", said.link_mtu},
+      {"speed", said.link_speed},
+      {"link", said.link_state},
+      {"num_ptes", said.num_ptes},
+      {"num_txqs", said.num_txqs},
+      {"num_tgqs", said.num_tgqs},
+      {"num_eqs", said.num_eqs},
+      {"num_cts", said.num_cts},
+      {"num_acs", said.num_acs},
+      {"num_tles", said.num_tles},
+      {"num_les", said.num_les},
+      {"system_type_identifier", static_cast<std::uint64_t>(said.system_type_identifier)},
+  };
+  for (const auto& [name, value] : numbers) {
+    const std::string text = text_of(properties + name);
+    const bool same = !text.empty() && strtoull(text.c_str(), nullptr, 0) == value;
+    if (!same) fprintf(stderr, "%s: %s", name, text.c_str());
+    CHECK(same);
+  }
+  CHECK(said.cassini_version == wire::CassiniVersion::v1_1 && text_of(properties + "cassini_version") == "1.1\n");
+  CHECK(strtoull(text_of(device + "vendor").c_str(), nullptr, 0) == said.vendor_id);
+  CHECK(strtoull(text_of(device + "device").c_str(), nullptr, 0) == said.device_id);
+  CHECK(text_of(device + "fru/description") == std::string(said.fru_description) + "\n");
+}
+
 long groups_left() {
   return atol(text_of("/sys/class/cxi/cxi0/device/properties/rgids_avail").c_str());
 }
@@ -71,6 +112,7 @@ void talk(int fd) {
   memcpy(&said, info.data(), sizeof said);
   CHECK(said.pid_granule == 256 && said.vendor_id == 0x17db);
   CHECK(static_cast<std::uint32_t>(said.device_platform) == 1);
+  same_in_sysfs(said);
 
   errno = 0;
   const void* volatile nowhere = nullptr;  // the compiler would not let it through

@@ -8,10 +8,10 @@
 
 namespace strait::soft::cassini {
 
-int Client::dev_info_get(const wire::DevInfoGetCmd& c) {
+wire::DevInfo device_info(const CardSettings& card) {
   const auto totals = device_totals();
   wire::DevInfo info{};
-  info.nid = card_.settings().nid;
+  info.nid = card.nid;
   info.pid_bits = wire::kMaxPidBits;
   info.pid_count = wire::kPidAny;
   info.pid_granule = wire::pid_granule(wire::kMaxPidBits);
@@ -22,7 +22,8 @@ int Client::dev_info_get(const wire::DevInfoGetCmd& c) {
   info.device_rev = 1;
   info.device_proto = 1;
   info.device_platform = wire::Platform::netsim;
-  info.uc_nic = static_cast<std::int32_t>(card_.settings().index);
+  info.pct_eq = 0;  // none: no retry handler is needed
+  info.uc_nic = 0;  // every card has one NIC
   info.link_mtu = 2112;
   info.link_speed = 200'000;
   info.link_state = 1;
@@ -35,9 +36,13 @@ int Client::dev_info_get(const wire::DevInfoGetCmd& c) {
   info.num_tles = totals[6];
   info.num_acs = totals[7];
   std::strncpy(info.fru_description, "Not Available", sizeof info.fru_description - 1);
-  info.cassini_version = card_.settings().version;
+  info.cassini_version = card.version;
   info.system_type_identifier = wire::SystemType::cassini_1_only;
-  return respond(c.resp, info);
+  return info;
+}
+
+int Client::dev_info_get(const wire::DevInfoGetCmd& c) {
+  return respond(c.resp, device_info(card_.settings()));
 }
 
 int Client::get_dev_properties(const wire::GetDevPropertiesCmd& c) {

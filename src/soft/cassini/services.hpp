@@ -16,6 +16,8 @@ inline constexpr std::uint32_t kLePools = 16;
 
 // What the device has of each resource; list entries are those of one processing element.
 [[nodiscard]] std::array<std::uint16_t, kResources> device_totals();
+// What DEV_INFO_GET answers, and the files of sysfs say.
+[[nodiscard]] wire::DevInfo device_info(const CardSettings& card);
 void make_default_service(Card& card);
 
 [[nodiscard]] bool admits(const AccessList& list, const Who& who);

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "soft/cassini/services.hpp"
 #include "soft/cassini_host/places.hpp"
 #include "strait/wire/cxi.hpp"
 #include "strait/wire/cxi_abi.hpp"
@@ -52,33 +53,42 @@ class TreeWriter {
   Status status_;
 };
 
-// The same numbers as DEV_INFO_GET answers, for who cannot ask.
-void write_properties(TreeWriter& out, std::uint32_t card) {
+const char* version_text(wire::CassiniVersion version) {
+  switch (version) {
+    case wire::CassiniVersion::v1_0: return "1.0";
+    case wire::CassiniVersion::v1_1: return "1.1";
+    case wire::CassiniVersion::v2_0: return "2.0";
+  }
+  return "?";
+}
+
+// What DEV_INFO_GET answers, for who cannot ask.
+void write_properties(TreeWriter& out, std::uint32_t card, const wire::DevInfo& info) {
   const std::string folder = pci_folder(card) + "/properties/";
-  out.file(folder + "nid", fmt::format("{:#x}", nid_of(card)));
-  out.number(folder + "pid_bits", 9);
-  out.number(folder + "pid_count", 511);
-  out.number(folder + "pid_granule", 256);
-  out.number(folder + "min_free_shift", 0);
-  out.number(folder + "rdzv_get_idx", 255);
-  out.file(folder + "cassini_version", "1.1");
-  out.number(folder + "system_type_identifier", 0);
-  out.number(folder + "rev", 1);
-  out.number(folder + "proto", 1);
-  out.number(folder + "platform", 1);
-  out.number(folder + "uc_nic", 0);
-  out.number(folder + "pct_eq", 2047);
-  out.number(folder + "hpc_mtu", 2112);
-  out.number(folder + "speed", 200000);
-  out.number(folder + "link", 1);
-  out.number(folder + "num_ptes", wire::kUsablePtes);
-  out.number(folder + "num_txqs", wire::kNumTransmitCqs);
-  out.number(folder + "num_tgqs", wire::kNumTargetCqs);
-  out.number(folder + "num_eqs", wire::kUsableEqs);
-  out.number(folder + "num_cts", wire::kUsableCts);
-  out.number(folder + "num_acs", 1022);
-  out.number(folder + "num_tles", 2048);
-  out.number(folder + "num_les", 16384);
+  out.file(folder + "nid", fmt::format("{:#x}", info.nid));
+  out.number(folder + "pid_bits", info.pid_bits);
+  out.number(folder + "pid_count", info.pid_count);
+  out.number(folder + "pid_granule", info.pid_granule);
+  out.number(folder + "min_free_shift", info.min_free_shift);
+  out.number(folder + "rdzv_get_idx", info.rdzv_get_idx);
+  out.file(folder + "cassini_version", version_text(info.cassini_version));
+  out.number(folder + "system_type_identifier", static_cast<std::uint32_t>(info.system_type_identifier));
+  out.number(folder + "rev", info.device_rev);
+  out.number(folder + "proto", info.device_proto);
+  out.number(folder + "platform", static_cast<std::uint32_t>(info.device_platform));
+  out.number(folder + "uc_nic", static_cast<std::uint32_t>(info.uc_nic));
+  out.number(folder + "pct_eq", info.pct_eq);
+  out.number(folder + "hpc_mtu", info.link_mtu);
+  out.number(folder + "speed", info.link_speed);
+  out.number(folder + "link", info.link_state);
+  out.number(folder + "num_ptes", info.num_ptes);
+  out.number(folder + "num_txqs", info.num_txqs);
+  out.number(folder + "num_tgqs", info.num_tgqs);
+  out.number(folder + "num_eqs", info.num_eqs);
+  out.number(folder + "num_cts", info.num_cts);
+  out.number(folder + "num_acs", info.num_acs);
+  out.number(folder + "num_tles", info.num_tles);
+  out.number(folder + "num_les", info.num_les);
   out.file(folder + "amo_remap_to_pcie_fadd", "-1");
   out.live(folder + "rgids_avail");
 }
@@ -103,8 +113,9 @@ void write_interface(TreeWriter& out, std::uint32_t card) {
 
 void write_card(TreeWriter& out, std::uint32_t card) {
   const std::string pci = pci_folder(card), name = fmt::format("cxi{}", card);
-  out.file(pci + "/vendor", "0x17db");
-  out.file(pci + "/device", "0x0501");
+  const wire::DevInfo info = device_info({.index = card, .nid = nid_of(card)});
+  out.file(pci + "/vendor", fmt::format("{:#06x}", info.vendor_id));
+  out.file(pci + "/device", fmt::format("{:#06x}", info.device_id));
   out.file(pci + "/subsystem_vendor", "0x17db");
   out.file(pci + "/subsystem_device", "0x0000");
   out.file(pci + "/class", "0x020000");
@@ -115,7 +126,7 @@ void write_card(TreeWriter& out, std::uint32_t card) {
   out.file(pci + "/uevent",
            fmt::format("DRIVER={}\nPCI_CLASS=20000\nPCI_ID=17DB:0501\nPCI_SLOT_NAME={}", kDriver, pci_slot(card)));
   out.sparse(pci + "/resource0", kResourceBytes);
-  out.file(pci + "/fru/description", "Not Available");
+  out.file(pci + "/fru/description", info.fru_description);
   // What cxi_stat shows.
   out.file(pci + "/fru/part_number", "Not Available");
   out.file(pci + "/fru/serial_number", "Not Available");
@@ -130,7 +141,7 @@ void write_card(TreeWriter& out, std::uint32_t card) {
   out.link(pci + "/driver", fmt::format("{}/drivers/{}", pci_bus(), kDriver));
   out.link("/sys/bus/pci/devices/" + pci_slot(card), pci);
   out.claim("/sys/bus/pci/devices/" + pci_slot(card));  // last: a claim makes a folder where there is nothing
-  write_properties(out, card);
+  write_properties(out, card, info);
   out.live_folder(pci + "/telemetry");
   write_interface(out, card);
 
