@@ -193,6 +193,29 @@ void ring(int fd, std::uint32_t lni) {
   CHECK(refused(fd, free_it, EINVAL));
 }
 
+// As many threads as a GPU would have, each with as many equal stores: none is lost.
+void count_a_million(int fd, std::uint32_t lni) {
+  alignas(8) static std::uint64_t written_back = 0;
+  const Counter counter = make_counter(fd, lni, &written_back);
+  if (counter.page == nullptr || counter.page == MAP_FAILED) return;
+  constexpr std::uint64_t kThreads = 1000, kStores = 1000;
+  std::vector<std::thread> threads;
+  for (std::uint64_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (std::uint64_t n = 0; n < kStores; ++n) *static_cast<volatile std::uint64_t*>(counter.page) = 1;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  static_cast<volatile std::uint64_t*>(counter.page)[64 / 8] = 1;  // the first failure writes both back
+  const std::uint64_t seen = next_write_back(&written_back);
+  CHECK((seen & ((std::uint64_t{1} << 48) - 1)) == kThreads * kStores);
+  CHECK((seen >> 48 & 0x7f) == 1);
+  CHECK(munmap(counter.page, 4096) == 0);
+  wire::CtFreeCmd free_it{};
+  free_it.ctn = counter.number;
+  CHECK(send(fd, free_it) == sizeof free_it);
+}
+
 void wait_objects(int fd, std::uint32_t lni) {
   wire::WaitAllocCmd ask{};
   wire::WaitAllocResp made{};
@@ -265,7 +288,8 @@ void forked(int fd) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const bool many_stores = argc > 1 && strcmp(argv[1], "many_stores") == 0;
   look_around();
   const int fd = open("/dev/cxi0", O_RDWR | O_CLOEXEC);
   CHECK(fd >= 0);
@@ -280,7 +304,7 @@ int main() {
   ask.svc_id = 1;
   CHECK(send(fd, ask) == sizeof ask);
   CHECK(groups_left() == groups - 1);
-  ring(fd, lni.lni);
+  many_stores ? count_a_million(fd, lni.lni) : ring(fd, lni.lni);
   wait_objects(fd, lni.lni);
   sleeping();
   forked(fd);
