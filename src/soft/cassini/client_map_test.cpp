@@ -256,6 +256,8 @@ TEST_F(CassiniMap, HugePages) {
   EXPECT_EQ(answer.md.huge_shift, 30);
   EXPECT_EQ(answer.md.page_shift, 16);
   EXPECT_EQ(answer.md.len, 1u << 30);
+  EXPECT_EQ(map(kReadWrite, sizes(12, 28)), EINVAL) << "too many to a table";
+  EXPECT_EQ(map(kReadWrite, sizes(13, 28)), 0) << "2^15 to a table, which is the most";
 }
 
 TEST_F(CassiniMap, DeviceMemoryByADescriptor) {
