@@ -35,7 +35,8 @@ std::unique_ptr<Nic> open_nic(const std::string& host, int device) {
 }
 
 struct End {
-  End(const std::string& host, int device, std::uint32_t access = kAll) : nic(open_nic(host, device)), bytes(1 << 20) {
+  End(const std::string& host, int device, std::uint32_t access = kAll) : End(open_nic(host, device), access) {}
+  explicit End(std::unique_ptr<Nic> opened, std::uint32_t access = kAll) : nic(std::move(opened)), bytes(1 << 20) {
     if (!nic) return;
     key = share(access);
     auto made = Queue::make(*nic, {256, 64});
@@ -101,19 +102,22 @@ struct End {
 
 // In this process, and in a server that other processes would meet there.
 struct CxiRail : ::testing::TestWithParam<const char*> {
+  static Status connect(End& from, const End& to, std::uint32_t rnr_retries) {
+    strait_nic_connect_request request{};
+    request.struct_size = sizeof request;
+    request.remote_qpn = to.queue->qpn();
+    request.remote = to.nic->address();
+    request.deadline_ns = kLongNs;
+    request.ack_timeout_ns = 500'000'000;
+    request.retries = 7;
+    request.rnr_retries = rnr_retries;
+    request.rnr_wait_ns = 100'000;
+    return from.queue->connect(request);
+  }
   void meet(std::uint32_t rnr_retries = 7) {
     ASSERT_TRUE(a.queue && b.queue);
     for (auto [from, to] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
-      strait_nic_connect_request request{};
-      request.struct_size = sizeof request;
-      request.remote_qpn = to->queue->qpn();
-      request.remote = to->nic->address();
-      request.deadline_ns = kLongNs;
-      request.ack_timeout_ns = 500'000'000;
-      request.retries = 7;
-      request.rnr_retries = rnr_retries;
-      request.rnr_wait_ns = 100'000;
-      const Status connected = from->queue->connect(request);
+      const Status connected = connect(*from, *to, rnr_retries);
       ASSERT_TRUE(connected) << connected.error().explain();
     }
     std::iota(a.bytes.begin(), a.bytes.end(), std::uint8_t{1});
@@ -129,6 +133,40 @@ TEST_P(CxiRail, SaysWhatItIs) {
   const std::string path = a.queue->describe();
   EXPECT_NE(path.find("cxi cxi0, software Cassini, nid 0x"), std::string::npos) << path;
   EXPECT_NE(path.find(" pid "), std::string::npos) << path;
+}
+
+// cxi:NAME/VNI: another network than the service's first.
+TEST_P(CxiRail, ANetworkByItsNumber) {
+  const auto on = [](const char* number, int device) {
+    return Nic::open(cxi::nic_plugin(),
+                     fmt::format("device={}{}{},soft_library={}", GetParam(), device, number, STRAIT_SOFT_LIBRARY));
+  };
+  for (const char* const wrong : {"/", "/0", "/65536", "/ten", "/10/11"}) {
+    const auto refused = on(wrong, 0);
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_EQ(refused.error().code, Code::invalid) << refused.error().explain();
+  }
+  auto third = on("/10", 1);
+  ASSERT_TRUE(third) << third.error().explain();
+  End c(std::move(*third));
+  EXPECT_TRUE(std::string(c.nic->info().address_text).ends_with(" vni 10")) << c.nic->info().address_text;
+  EXPECT_TRUE(std::string(a.nic->info().address_text).ends_with(" vni 1")) << a.nic->info().address_text;
+  // The two cannot meet, and are told at once.
+  const Status refused = connect(a, c, 7);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::unsupported);
+  EXPECT_NE(refused.error().explain().find("the other end is on VNI 10, cxi0 on VNI 1"), std::string::npos)
+      << refused.error().explain();
+  // On one network they do.
+  b = std::move(c);
+  auto fourth = on("/10", 0);
+  ASSERT_TRUE(fourth) << fourth.error().explain();
+  a = End(std::move(*fourth));
+  meet();
+  (void)device::post_write<kOwner>(a.queue->send(), b.remote(0), a.piece(0, 64), device::kSignaled);
+  a.queue->ring();
+  ASSERT_EQ(a.next().syndrome, m::Syndrome::none);
+  EXPECT_EQ(std::memcmp(b.bytes.data(), a.bytes.data(), 64), 0);
 }
 
 TEST_P(CxiRail, PutsAndGets) {
