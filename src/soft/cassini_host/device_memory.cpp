@@ -279,7 +279,7 @@ DeviceMemories::Found DeviceMemories::find(std::span<const std::byte> command) {
   wire::CtAllocCmd counter{};
   wire::CtWbUpdateCmd moved{};
   if (take_command(command, map) && (map.flags & wire::kMapDevice) != 0) {
-    if (map.hints.dmabuf_valid != 0) {
+    if (map.hints.dmabuf_valid != 0 && map.hints.dmabuf_fd != wire::kNoDmabufFd) {
       by_descriptor(map.hints.dmabuf_fd, found);
     } else {
       by_address(map.va, map.len, found);

@@ -318,6 +318,7 @@ TEST_P(DeviceMemoryTest, WithoutAVendorsDriverThereAreNoPages) {
     EXPECT_EQ(owner.map_address(nvidia.base, kSent, md), row.nvidia) << row.ways;
     EXPECT_EQ(owner.map_address(amd.base, kSent, md), row.amd) << row.ways;
     EXPECT_EQ(owner.map_dmabuf(nvidia.file.get(), nvidia.base, kSent, 0, md), 0) << "dma-bufs need none";
+    EXPECT_EQ(owner.map_dmabuf(wire::kNoDmabufFd, nvidia.base, kSent, 0, md), row.nvidia) << "which is no dma-buf";
     // Host memory is no device's.
     EXPECT_EQ(owner.map_address(reinterpret_cast<std::uint64_t>(owner.text()), 4096, md), EOPNOTSUPP);
   }
