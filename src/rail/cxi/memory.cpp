@@ -2,6 +2,7 @@
 #include "rail/cxi/memory.hpp"
 
 #include <cerrno>
+#include <cstdint>
 
 #include "base/plugin_requirement.hpp"
 #include "base/register_error.hpp"
@@ -13,6 +14,10 @@ namespace {
 constexpr const char* kStageInstead = "share it staged through host memory: the option allow_staging, with access 0";
 constexpr std::uint32_t kRemoteRights = STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ | STRAIT_NIC_REMOTE_ATOMIC;
 constexpr std::uint32_t kAtomicId = kPlaces;  // added to the buffer id of a second list entry
+
+// No process has a descriptor of this number. Not -1, which means that there is no dma-buf: the driver would look for
+// the pages of a vendor at the address.
+constexpr std::int32_t kNeverOpen = INT32_MAX;
 
 // Rights of the mapping. What may only be read here may lie in pages that cannot be written.
 std::uint32_t map_flags(std::uint32_t access) {
@@ -42,7 +47,7 @@ void Registrations::probe_dmabuf() {
   command.va = sys::page_bytes();
   command.len = sys::page_bytes();
   command.flags = w::kMapPin | w::kMapRead | w::kMapDevice;
-  command.hints.dmabuf_fd = -1;
+  command.hints.dmabuf_fd = kNeverOpen;
   command.hints.dmabuf_valid = 1;
   probe_errno_ = port_.device().submit(std::as_bytes(std::span(&command, 1)));
   takes_dmabuf_ = !knows_no_dmabuf(probe_errno_);
@@ -56,13 +61,13 @@ bool Registrations::requirement(std::uint32_t index, strait_requirement& out) co
           out, "a CXI device: /dev/cxiN (driver cxi_ss1), or the software one", met(true), 0,
           fmt::format("{}, {}", port_.device().name(), port_.device().software() ? "software" : "hardware"));
     case 1:
-      // The right answer to a descriptor that is none.
+      // The right answer to a descriptor that is not open.
       return plugin::say(out, "dma-bufs in the CXI driver (CONFIG_DMA_SHARED_BUFFER)",
                          probe_errno_ == EBADF ? std::uint32_t{STRAIT_REQUIREMENT_MET}
                          : takes_dmabuf_       ? std::uint32_t{STRAIT_REQUIREMENT_UNKNOWN}
                                                : std::uint32_t{STRAIT_REQUIREMENT_MISSING},
                          STRAIT_NIC_SERVES_DMABUF,
-                         fmt::format("asked with no descriptor: {}", errno_word(probe_errno_)));
+                         fmt::format("asked with a descriptor that is not open: {}", errno_word(probe_errno_)));
     default: return false;
   }
 }

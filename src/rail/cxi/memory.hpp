@@ -39,7 +39,7 @@ struct Registration {
 class Registrations {
  public:
   explicit Registrations(Port& port) : port_(port) {}
-  // Does the driver know dma-bufs? Asked once, with a descriptor that is none.
+  // Does the driver know dma-bufs? Asked once, with a descriptor that is not open.
   void probe_dmabuf();
   [[nodiscard]] bool takes_dmabuf() const { return takes_dmabuf_; }
   [[nodiscard]] bool requirement(std::uint32_t index, strait_requirement& out) const;

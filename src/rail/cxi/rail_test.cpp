@@ -135,6 +135,22 @@ TEST_P(CxiRail, SaysWhatItIs) {
   EXPECT_NE(path.find(" pid "), std::string::npos) << path;
 }
 
+// With nobody's peer memory behind it: a driver that is asked for no dma-buf at all would say EOPNOTSUPP.
+TEST_P(CxiRail, SaysThatItTakesDmabufs) {
+  ASSERT_TRUE(a.nic);
+  EXPECT_EQ(a.nic->info().wants_pages, 0u) << "a dma-buf goes to the driver, not to a mapping of its pages";
+  EXPECT_NE(std::string(a.nic->info().description).find(", takes dma-bufs"), std::string::npos)
+      << a.nic->info().description;
+  bool asked = false;
+  for (const strait_requirement& one : a.nic->requirements()) {
+    if (std::string(one.what).find("dma-bufs") == std::string::npos) continue;
+    asked = true;
+    EXPECT_EQ(one.state, static_cast<std::uint32_t>(STRAIT_REQUIREMENT_MET)) << one.text;
+    EXPECT_NE(std::string(one.text).find("EBADF"), std::string::npos) << one.text;
+  }
+  EXPECT_TRUE(asked);
+}
+
 // cxi:NAME/VNI: another network than the service's first.
 TEST_P(CxiRail, ANetworkByItsNumber) {
   const auto on = [](const char* number, int device) {
