@@ -108,10 +108,12 @@ constexpr std::array kTable = {
               "What the software NIC does wrong on purpose, for example drop=2%,dup=1%,reorder=1%,seed=7. A software "
               "Cassini takes those of them that its programs could see.",
               nullptr},
-    OptionRow{"peer_memory", "none", text,
-              "Ways of the software NIC to device memory by its plain address, separated by commas: the peer-memory "
-              "clients nvidia (or nvidia_persistent) and amd, and p2p for nvidia_p2p pages; none.",
-              nullptr},
+    OptionRow{
+        "peer_memory", "none", text,
+        "Ways of the software NIC to device memory by its plain address, separated by commas: the peer-memory "
+        "clients nvidia (or nvidia_persistent) and amd, and p2p for nvidia_p2p pages; none. A software Cassini has "
+        "nvidia_persistent and amd until somebody sets this.",
+        nullptr},
     OptionRow{"kernel_faults", "", text,
               "What the software machine's kernel does wrong with device memory on purpose, for example "
               "attach=524,map=EPERM@2,invalidate@64K; 1:attach=524 is for the second NIC only.",

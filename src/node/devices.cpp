@@ -103,13 +103,24 @@ std::string Core::soft_nic_config(std::uint32_t index) const {
   return config;
 }
 
-// All of them, also where they say no: a software Cassini takes from the environment what it is not told.
+// The trial's options all of them, also where they say no: a software Cassini takes from the environment what it is not
+// told. Of what its machine is like it is told what somebody said: by default it is not as it is for the software NIC.
 std::string Core::cxi_config(const std::string& device) const {
-  std::string faults = options_.text("faults");
-  std::replace(faults.begin(), faults.end(), ',', ';');
-  return fmt::format("device={},soft_library={},strict={},strict_seed={},strict_report={},faults={}", device,
-                     soft_library_path(), options_.flag("strict") ? 1 : 0, options_.integer("strict_seed"),
-                     options_.text("strict_report"), faults);
+  const auto list = [](std::string text) {
+    std::replace(text.begin(), text.end(), ',', ';');
+    return text;
+  };
+  std::string config =
+      fmt::format("device={},soft_library={},strict={},strict_seed={},strict_report={},faults={}", device,
+                  soft_library_path(), options_.flag("strict") ? 1 : 0, options_.integer("strict_seed"),
+                  options_.text("strict_report"), list(options_.text("faults")));
+  for (const std::string name : {"cassini", "cassini_moves", "peer_memory", "kernel_faults"}) {
+    if (options_.origin(name) == Origin::fallback) continue;
+    const std::string& text = options_.text(name);
+    const auto index = static_cast<std::uint32_t>(rails_.size());
+    config += fmt::format(",{}={}", name, list(name == "kernel_faults" ? faults_of(text, index) : text));
+  }
+  return config;
 }
 
 std::string Core::verbs_library_path() const {
@@ -143,10 +154,10 @@ Result<std::vector<buffer::Plugin>> Core::accelerator_plugins(const std::vector<
 }
 
 Status Core::open_devices() {
-  for (const char* const name : {"capture", "strict_report"}) {
+  for (const char* const name : {"capture", "strict_report", "cassini"}) {
     // A NIC is told everything in one text, in which commas separate.
     if (options_.text(name).find(',') != std::string::npos)
-      return fail(Code::invalid, "option {}: \"{}\" has a comma, which a file's name cannot have here", name,
+      return fail(Code::invalid, "option {}: \"{}\" has a comma, which that name cannot have here", name,
                   options_.text(name));
   }
   STRAIT_TRY(const std::vector<Wanted> accelerators, parse_wanted("accelerators", options_.text("accelerators")));

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options strict, strict_report and faults of a Node reach the software Cassini that it opens, and no other Node's.
+// Options of a Node reach the software Cassini that it opens, and no other Node's: strict, strict_report, faults,
+// cassini, cassini_moves, peer_memory and kernel_faults.
 #include <gtest/gtest.h>
+
+#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "strait/strait.hpp"
 
@@ -64,6 +68,77 @@ TEST(CxiOptions, AFaultThatACassiniDoesNotKnowIsRefused) {
   ASSERT_FALSE(node);
   EXPECT_EQ(node.error().code, Code::unsupported);
   EXPECT_NE(node.error().text.find("gone"), std::string::npos) << node.error().text;
+}
+
+// Memory of the software accelerator at one Node, and a put into it from another, as long as the move that the kernel
+// makes in its middle.
+Result<Done> put_into_what_moves(Node& owner, Node& asker) {
+  constexpr std::size_t kMovedBytes = 256 * 1024;
+  Memory theirs = owner.allocate(kMovedBytes, {.near = "soft:0"}).value();
+  Region target = owner.share(theirs, access::all).value();
+  const std::string path = target.path();
+  EXPECT_NE(path.find("dma-buf, registered as such"), std::string::npos) << path;
+  Memory mine = asker.allocate(kMovedBytes).value();
+  std::memset(mine.data(), 5, kMovedBytes);
+  const Region source = asker.share(mine, access::local).value();
+  Peer to_owner = asker.connect(owner.address(), {.deadline = 20s}).value();
+  const Target there = to_owner.redeem(target.ticket(access::all).value()).value();
+  auto done = to_owner.lane().value().put(source.slice(0, kMovedBytes), there.at(0)).wait(20s);
+  if (done) {
+    std::vector<unsigned char> last(64);
+    owner.copy(last.data(), static_cast<unsigned char*>(theirs.data()) + kMovedBytes - 64, 64).value();
+    EXPECT_EQ(last, std::vector<unsigned char>(64, 5));
+  }
+  return done;
+}
+
+TEST(CxiOptions, MovesAndFaultsOfTheKernelAreTheNodesOwn) {
+  const auto owner_of = [](const char* moves) {
+    return open_on_cassini({{"reach", "dmabuf"}, {"kernel_faults", "move@64K"}, {"cassini_moves", moves}}).value();
+  };
+  Node torn = owner_of("tear_down"), mapped_again = owner_of("remap"), asker = open_on_cassini({}).value();
+  const auto fails = put_into_what_moves(torn, asker);
+  ASSERT_FALSE(fails);
+  EXPECT_EQ(fails.error().syndrome, 0x13u) << fails.error().explain();
+  const auto lands = put_into_what_moves(mapped_again, asker);
+  EXPECT_TRUE(lands) << lands.error().explain();
+}
+
+// By default the machine has both vendors' drivers.
+TEST(CxiOptions, PeerMemoryIsTheNodesOwn) {
+  Node with = open_on_cassini({{"reach", "peermem"}}).value();
+  Node without = open_on_cassini({{"reach", "peermem"}, {"peer_memory", "none"}}).value();
+  for (Node* node : {&with, &without}) {
+    const Memory memory = node->allocate(kRegionBytes, {.near = "soft:0"}).value();
+    const auto region = node->share(memory, access::all);
+    EXPECT_EQ(region.has_value(), node == &with) << (region ? "shared" : region.error().explain());
+  }
+}
+
+// Two servers, two fabrics: nobody in one reaches the other.
+TEST(CxiOptions, TwoServersOfCards) {
+  const auto in = [](const std::string& server) {
+    return open_on_cassini({{"nics", "cxi:soft0"}, {"cassini", "options-" + std::to_string(::getpid()) + "-" + server}})
+        .value();
+  };
+  Node a = in("a"), neighbour = in("a"), apart = in("b");
+  Memory memory = neighbour.allocate(kRegionBytes).value();
+  Region target = neighbour.share(memory, access::all).value();
+  for (Node* from : {&a, &apart}) {
+    Memory mine = from->allocate(kRegionBytes).value();
+    const Region source = from->share(mine, access::local).value();
+    auto peer = from->connect(neighbour.address(), {.deadline = 20s});
+    ASSERT_TRUE(peer) << peer.error().explain();
+    const Target there = peer->redeem(target.ticket(access::all).value()).value();
+    const auto put = peer->put(source.slice(0, 64), there.at(0)).wait(20s);
+    EXPECT_EQ(put.has_value(), from == &a) << (put ? "arrived" : put.error().explain());
+  }
+}
+
+TEST(CxiOptions, ANameWithACommaIsRefused) {
+  const auto node = open_on_cassini({{"cassini", "a,b"}});
+  ASSERT_FALSE(node);
+  EXPECT_EQ(node.error().code, Code::invalid) << node.error().explain();
 }
 
 TEST(CxiOptions, StrictOpensTheReport) {

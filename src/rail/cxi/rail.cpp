@@ -2,6 +2,7 @@
 #include "rail/cxi/rail.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "base/plugin_answer.hpp"
@@ -22,6 +23,13 @@ bool read_number(std::string_view text, std::uint32_t most, std::uint32_t& out) 
   return error == std::errc{} && stop == end && out != 0 && out <= most;
 }
 
+// What a software device is told beside its number.
+bool is_trial(std::string_view name) {
+  constexpr std::array<std::string_view, 8> kTrial = {"strict",  "strict_seed",   "strict_report", "faults",
+                                                      "cassini", "cassini_moves", "peer_memory",   "kernel_faults"};
+  return std::ranges::find(kTrial, name) != kTrial.end();
+}
+
 Result<PortRequest> parse_config(std::string_view text) {
   PortRequest request;
   while (!text.empty()) {
@@ -37,7 +45,7 @@ Result<PortRequest> parse_config(std::string_view text) {
         return fail(Code::invalid, "\"{}\" does not name a VNI behind the slash (1 to 65535)", value);
     } else if (name == "soft_library") {
       request.device.soft_library = value;
-    } else if (name == "strict" || name == "strict_seed" || name == "strict_report" || name == "faults") {
+    } else if (is_trial(name)) {
       request.device.trial += fmt::format(",{}", pair);
     } else if (name != "service" || !read_number(value, UINT32_MAX, request.service)) {
       return fail(Code::invalid, "the CXI rail does not know \"{}\" (device=NAME or NAME/VNI, service=NUMBER)", pair);

@@ -128,10 +128,18 @@ bool take_command(std::span<const std::byte> bytes, Command& out) {
 
 }  // namespace
 
+DeviceMemoryWords DeviceMemoryWords::from_environment() {
+  return {variable("STRAIT_PEER_MEMORY"), variable("STRAIT_KERNEL_FAULTS"), variable("STRAIT_CASSINI_MOVES")};
+}
+
 Result<DeviceMemorySettings> DeviceMemorySettings::from_environment() {
+  return DeviceMemoryWords::from_environment().settings();
+}
+
+Result<DeviceMemorySettings> DeviceMemoryWords::settings() const {
+  using Pages = DeviceMemorySettings::Pages;
   DeviceMemorySettings out;
-  const std::string_view ways = variable("STRAIT_PEER_MEMORY");
-  STRAIT_TRY(out.kernel, kernel::KernelSettings::parse(ways, variable("STRAIT_KERNEL_FAULTS")));
+  STRAIT_TRY(out.kernel, kernel::KernelSettings::parse(ways, faults));
   // Said nothing: as on a machine with both vendors' drivers, and the module parameters as they come.
   if (ways.empty()) {
     out.kernel.amd = true;
@@ -140,7 +148,6 @@ Result<DeviceMemorySettings> DeviceMemorySettings::from_environment() {
   } else {
     out.pages = out.kernel.nvidia || out.kernel.p2p ? Pages::callback : Pages::none;
   }
-  const std::string_view moves = variable("STRAIT_CASSINI_MOVES");
   if (!moves.empty() && moves != "tear_down" && moves != "remap")
     return fail(Code::invalid, "cassini_moves: \"{}\" is neither tear_down nor remap", moves);
   out.remap = moves == "remap";

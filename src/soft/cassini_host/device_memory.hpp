@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/error.hpp"
@@ -20,6 +21,15 @@
 #include "sys/fork.hpp"
 
 namespace strait::soft::cassini {
+
+struct DeviceMemorySettings;
+
+// Options peer_memory, kernel_faults and cassini_moves; empty: nobody said anything.
+struct DeviceMemoryWords {
+  std::string ways, faults, moves;
+  [[nodiscard]] static DeviceMemoryWords from_environment();
+  [[nodiscard]] Result<DeviceMemorySettings> settings() const;
+};
 
 struct DeviceMemorySettings {
   enum class Pages : std::uint8_t { none, persistent, callback };

@@ -6,6 +6,7 @@
 
 #include "base/plugin_answer.hpp"
 #include "soft/cassini_host/open_device.hpp"
+#include "soft/cassini_host/server.hpp"
 
 namespace strait::soft::cassini {
 namespace {
@@ -21,11 +22,18 @@ Cxi& cxi_of(strait_cxi* cxi) {
   return *reinterpret_cast<Cxi*>(cxi);
 }
 
-// "device=0,host=shared,name=NAME,strict=1,strict_seed=0,strict_report=FILE,faults=drop=2%;seed=7". What is not said of
-// the last four is taken from the environment; a plan of faults has semicolons here, since commas separate.
+std::string with_commas(std::string_view list) {
+  std::string out(list);
+  std::replace(out.begin(), out.end(), ';', ',');
+  return out;
+}
+
+// "device=0,host=shared,name=SOCKET,strict=1,strict_seed=0,strict_report=FILE,faults=drop=2%;seed=7,cassini=NAME,
+// cassini_moves=remap,peer_memory=nvidia;amd,kernel_faults=attach=524". What is not said of those behind the socket is
+// taken from the environment; lists have semicolons here, since commas separate.
 Result<OpenSettings> parse_cxi_config(std::string_view text) {
   OpenSettings out;
-  STRAIT_TRY(out.memory, DeviceMemorySettings::from_environment());
+  DeviceMemoryWords memory = DeviceMemoryWords::from_environment();
   STRAIT_TRY(out.trial, TrialSettings::from_environment());
   while (!text.empty()) {
     const std::string_view pair = text.substr(0, text.find(','));
@@ -47,15 +55,24 @@ Result<OpenSettings> parse_cxi_config(std::string_view text) {
     } else if (name == "strict_report") {
       out.trial.report = value;
     } else if (name == "faults") {
-      out.trial.faults = value;
-      std::replace(out.trial.faults.begin(), out.trial.faults.end(), ';', ',');
+      out.trial.faults = with_commas(value);
+    } else if (name == "cassini") {
+      out.server.name = server_name(std::string(value));
+    } else if (name == "cassini_moves") {
+      memory.moves = value;
+    } else if (name == "peer_memory") {
+      memory.ways = with_commas(value);
+    } else if (name == "kernel_faults") {
+      memory.faults = with_commas(value);
     } else {
       return fail(Code::invalid,
-                  "cxi: \"{}\" is none of device=N, host=shared, host=local, name=NAME, strict=0, strict=1, "
-                  "strict_seed=N, strict_report=FILE and faults=PLAN",
+                  "cxi: \"{}\" is none of device=N, host=shared, host=local, name=SOCKET, strict=0, strict=1, "
+                  "strict_seed=N, strict_report=FILE, faults=PLAN, cassini=NAME, cassini_moves=WORD, peer_memory=WAYS "
+                  "and kernel_faults=PLAN",
                   pair);
     }
   }
+  STRAIT_TRY(out.memory, memory.settings());
   STRAIT_CHECK(out.trial.options());
   return out;
 }
