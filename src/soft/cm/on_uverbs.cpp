@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "soft/cm/on_uverbs.hpp"
 
+#include <mutex>
+#include <optional>
+
 #include "soft/cm/engine_device.hpp"
 #include "soft/cm/family.hpp"
 #include "soft/cm/several.hpp"
@@ -14,14 +17,21 @@ namespace {
 class ProgramMemory final : public Memory {
  public:
   [[nodiscard]] bool copy_in(std::uint64_t from, void* into, std::size_t bytes) const override {
-    return memory_.copy_in(from, into, bytes);
+    return memory().copy_in(from, into, bytes);
   }
   [[nodiscard]] bool copy_out(std::uint64_t to, const void* from, std::size_t bytes) const override {
-    return memory_.copy_out(to, from, bytes);
+    return memory().copy_out(to, from, bytes);
   }
 
  private:
-  uverbs::OwnMemory memory_;
+  // Made for the first command: it keeps a descriptor, and a program that opens another family's node only has none of
+  // ours.
+  const uverbs::OwnMemory& memory() const {
+    std::call_once(made_, [&] { memory_.emplace(); });
+    return *memory_;
+  }
+  mutable std::once_flag made_;
+  mutable std::optional<uverbs::OwnMemory> memory_;
 };
 
 std::shared_ptr<Device> device_of(std::shared_ptr<uverbs::Device> nic) {
