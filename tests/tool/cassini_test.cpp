@@ -63,5 +63,26 @@ TEST(OnCassini, Explain) {
   EXPECT_NE(chosen.at("name").get<std::string>().find("Slingshot packets"), std::string::npos) << chosen;
 }
 
+#ifdef STRAIT_CXI_UNDER_RUN
+// The first node under /dev is found and opened, as on hardware: there is no library with software devices to go to.
+TEST(OnCassini, TheFirstNodeThereIs) {
+  std::vector<std::string> command{"run", "--quiet", "--cassini",         "2", "--nics",
+                                   "0",   "--set",   "cassini=test-tool", "--"};
+  for (const std::string& word : strait_command(
+           {"info", "--json", "--set", "nics=cxi", "--set", "accelerators=none", "--set", "soft_library=/nonexistent"}))
+    command.push_back(word);
+  const Outcome outcome = strait(command);
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  const json nics = json::parse(outcome.out).at("nics");
+  ASSERT_EQ(nics.size(), 1u) << nics;
+  EXPECT_EQ(nics.at(0).at("name"), "cxi0");
+  // Without `strait run` there is no node, and nothing to go to.
+  EXPECT_NE(strait({"info", "--json", "--set", "nics=cxi", "--set", "accelerators=none", "--set",
+                    "soft_library=/nonexistent"})
+                .status,
+            0);
+}
+#endif
+
 }  // namespace
 }  // namespace strait::testing
