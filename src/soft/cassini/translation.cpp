@@ -61,8 +61,14 @@ bool through_bounce(ExtentCursor& from, ExtentCursor& to, std::uint64_t bytes) {
 template <class Word>
 bool store_one(std::byte* to, const void* from) {
   if (reinterpret_cast<std::uintptr_t>(to) % sizeof(Word) != 0) return false;
+  using Aliased [[gnu::may_alias]] = Word;
   Word value;
-  std::memcpy(&value, from, sizeof value);
+  // What a program stores as one word is read as one, too.
+  if (reinterpret_cast<std::uintptr_t>(from) % sizeof(Word) == 0) {
+    value = __atomic_load_n(static_cast<const Aliased*>(from), __ATOMIC_RELAXED);
+  } else {
+    std::memcpy(&value, from, sizeof value);
+  }
   __atomic_store_n(reinterpret_cast<Word*>(to), value, __ATOMIC_RELEASE);
   return true;
 }
