@@ -58,15 +58,20 @@ Result<std::unique_ptr<KiQueue>> KiQueue::make(Device& device, KiShape shape) {
 
 Status KiQueue::create(Device& device) {
   const std::size_t bytes = sys::round_up(lines() * 64, sys::page_bytes());
-  STRAIT_TRY(words_, sys::map_anonymous(bytes, sys::Protect::read_write));
+  STRAIT_TRY(const sys::Fd file, sys::make_sealed_memfd("strait-cxi-words", bytes));
+  STRAIT_TRY(words_, sys::map_file(file.get(), 0, bytes, sys::Protect::read_write));
   sys::keep_from_children(words_);  // a child's copy would take the place of what the device holds on to
+  // A software device in another process then stores a counter's word itself: by the system call that reaches memory
+  // which it does not share, a wait takes longer than the put.
+  const auto address = reinterpret_cast<std::uintptr_t>(words_.data());
+  if (device.share(address, bytes, file.get(), 0)) shared_ = {device, address};
   STRAIT_TRY(lni_, Lni::make(device, shape_.service));
   // LCID 0 first: it is the only one that a triggered queue takes.
   STRAIT_TRY(triggered_profile_, Profile::make(lni_, shape_.vni, w::TrafficClass::best_effort, w::CpType::triggered));
   STRAIT_TRY(profile_, Profile::make(lni_, shape_.vni, w::TrafficClass::best_effort, w::CpType::any));
   STRAIT_TRY(domain_, Domain::make(lni_, shape_.vni));
   Memory::Request words;
-  words.address = reinterpret_cast<std::uintptr_t>(words_.data());
+  words.address = address;
   words.bytes = bytes;
   words.flags = w::kMapRead | w::kMapWrite;
   STRAIT_TRY(reached_, Memory::make(lni_, words));

@@ -107,6 +107,7 @@ class KiQueue {
 
   KiShape shape_;
   sys::Mapping words_;  // outlives the device's objects
+  Told shared_;         // words_, to a software device
   Lni lni_;
   Profile triggered_profile_;
   Profile profile_;

@@ -88,6 +88,26 @@ class Domain {
   std::uint32_t pid_ = 0;
 };
 
+// A range that a software device was told how to reach, until the mapping is gone.
+class Told {
+ public:
+  Told() = default;
+  Told(Device& device, std::uint64_t address) : device_(&device), address_(address) {}
+  Told(Told&& other) noexcept : device_(std::exchange(other.device_, nullptr)), address_(other.address_) {}
+  Told& operator=(Told&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(address_, other.address_);
+    return *this;
+  }
+  ~Told() {
+    if (device_ != nullptr) device_->unshare(address_);
+  }
+
+ private:
+  Device* device_ = nullptr;
+  std::uint64_t address_ = 0;
+};
+
 // Memory that the device reaches under an address of its own.
 class Memory {
  public:
@@ -111,25 +131,6 @@ class Memory {
   [[nodiscard]] std::uint64_t iova(std::uint64_t address) const { return md_.iova + (address - md_.va); }
 
  private:
-  // A range that a software device was told how to reach, until the mapping is gone.
-  class Told {
-   public:
-    Told() = default;
-    Told(Device& device, std::uint64_t address) : device_(&device), address_(address) {}
-    Told(Told&& other) noexcept : device_(std::exchange(other.device_, nullptr)), address_(other.address_) {}
-    Told& operator=(Told&& other) noexcept {
-      std::swap(device_, other.device_);
-      std::swap(address_, other.address_);
-      return *this;
-    }
-    ~Told() {
-      if (device_ != nullptr) device_->unshare(address_);
-    }
-
-   private:
-    Device* device_ = nullptr;
-    std::uint64_t address_ = 0;
-  };
   Told told_;  // outlives the handle
   Handle<w::AtuUnmapCmd, &w::AtuUnmapCmd::id> handle_;
   w::Md md_{};
