@@ -476,7 +476,8 @@ typedef struct strait_cxi_queue_options {
   uint32_t signalled_puts; /* under way at a time, a power of two; 0: 16 */
   uint32_t vni;            /* 0: 1 */
   uint32_t service;        /* 0: the default one */
-  uint32_t reserved;
+  uint32_t update_policy;  /* when the device says how far it has read a ring: 0 after each command, 1 often,
+                              2 seldom, both also when it has read all; 3 seldom */
   const char* near_device; /* who posts: "cuda:0"; null, "" or "host": CPU threads of this process */
 } strait_cxi_queue_options;
 

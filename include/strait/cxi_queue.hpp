@@ -15,6 +15,7 @@
 #include "strait/device/cxi/queue.hpp"
 #include "strait/device/queue.hpp"
 #include "strait/strait.hpp"
+#include "strait/wire/cxi_abi_values.hpp"
 
 namespace strait {
 
@@ -44,6 +45,8 @@ struct CxiQueueOptions {
   std::uint32_t signalled_puts = 0;
   std::uint32_t vni = 0;
   std::uint32_t service = 0;
+  // When the device says how far it has read a ring. Seldom is quicker: each time a cache line goes to and fro.
+  wire::cxi::CqPolicy update_policy = wire::cxi::CqPolicy::always;
 };
 
 struct CxiMemory {
@@ -69,6 +72,7 @@ class CxiQueue {
     given.signalled_puts = options.signalled_puts;
     given.vni = options.vni;
     given.service = options.service;
+    given.update_policy = static_cast<std::uint32_t>(options.update_policy);
     given.near_device = options.near.c_str();
     detail::Catch caught;
     strait_cxi_queue* raw = nullptr;

@@ -51,6 +51,10 @@ Result<rail::cxi::KiShape> shape_of(const strait_cxi_queue_options* given) {
   if (given->signalled_puts != 0) shape.places = given->signalled_puts;
   if (given->vni != 0) shape.vni = given->vni;
   if (given->service != 0) shape.service = given->service;
+  if (given->update_policy > static_cast<std::uint32_t>(wire::cxi::CqPolicy::low_freq))
+    return fail(Code::invalid, "strait_cxi_queue_options.update_policy is {}, which means nothing",
+                given->update_policy);
+  shape.policy = static_cast<wire::cxi::CqPolicy>(given->update_policy);
   return shape;
 }
 

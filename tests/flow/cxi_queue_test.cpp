@@ -109,6 +109,29 @@ TEST(CxiQueues, BetweenTwoProcesses) {
   for (const int fd : {down[0], down[1], up[0], up[1]}) ::close(fd);
 }
 
+// However seldom the device says how far it has read: a ring that is full has room again in time.
+TEST(CxiQueues, UpdatePolicies) {
+  using Policy = wire::cxi::CqPolicy;
+  for (const Policy policy : {Policy::always, Policy::high_freq_empty, Policy::low_freq_empty, Policy::low_freq}) {
+    for (const char* const host : {"local", "soft"}) {
+      SCOPED_TRACE(std::string(host) + " " + std::to_string(static_cast<unsigned>(policy)));
+      const auto a = std::make_unique<CxiEnd>(std::string(host) + "0",
+                                              CxiQueueOptions{.depth_blocks = 64, .update_policy = policy});
+      const auto b = std::make_unique<CxiEnd>(std::string(host) + "1");
+      ki::Lane<Sharing::one_thread> lane(a->queue.handle().value());
+      const ki::RemoteMemory to = a->queue.remote(b->memory).value();
+      for (std::uint64_t i = 1; i <= 500; ++i) {
+        a->data[i % 64] = i;
+        ASSERT_TRUE(lane.put(a->from, i % 64 * 8, to, i % 64 * 8, 8, {.room_ns = 20'000'000'000}).ok()) << i;
+        if (i % 64 != 63) continue;  // what is put stays as it is until it is there
+        ASSERT_EQ(lane.flush(in_time()).waited, Waited::ok) << i;
+      }
+      ASSERT_EQ(lane.flush(in_time()).waited, Waited::ok);
+      EXPECT_EQ(b->data[500 % 64], 500u);
+    }
+  }
+}
+
 // Whoever has the place may do what it was exposed for, and no more; and nothing once it was taken back.
 TEST(CxiQueues, RightsAndTheirEnd) {
   const auto a = std::make_unique<CxiEnd>("local0");
@@ -219,6 +242,9 @@ TEST(CxiQueues, WhatIsRefusedAndWhy) {
   EXPECT_EQ(strait_cxi_queue_open(end->device.raw(), nullptr, &options, &none, nullptr), STRAIT_INVALID);
   options.struct_size = sizeof options;
   options.sharing = 7;
+  EXPECT_EQ(strait_cxi_queue_open(end->device.raw(), nullptr, &options, &none, nullptr), STRAIT_INVALID);
+  options.sharing = STRAIT_SHARING_ONE_THREAD;
+  options.update_policy = 4;
   EXPECT_EQ(strait_cxi_queue_open(end->device.raw(), nullptr, &options, &none, nullptr), STRAIT_INVALID);
   strait_cxi_memory memory{};
   strait_cxi_place place{};

@@ -82,6 +82,7 @@ Status KiQueue::create(Device& device) {
     (i < shape_.counters ? counters_ : places_).push_back(std::move(counter));
   }
   CommandQueue::Request request;
+  request.policy = shape_.policy;
   request.blocks = shape_.blocks;
   request.lcid = profile_.lcid();
   request.event_queue = failures_.number();
@@ -90,6 +91,7 @@ Status KiQueue::create(Device& device) {
   request.lcid = triggered_profile_.lcid();
   STRAIT_TRY(triggered_, CommandQueue::make(lni_, request));
   request.kind = CommandQueue::Kind::target;
+  request.policy = w::CqPolicy::always;
   request.blocks = w::kMinCqBlocks;
   request.lcid = 0;
   request.event_queue = links_.number();

@@ -36,6 +36,7 @@ struct KiShape {
   std::uint32_t places = 16;    // signalled puts under way at a time: a power of two, or 0
   std::uint32_t vni = 1;
   std::uint32_t service = w::kDefaultService;
+  w::CqPolicy policy = w::CqPolicy::always;  // of the two rings that are posted to
 };
 
 // Memory that peers reach, and what they have to know of it.
