@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts between two processes on a software Cassini that both share: commands posted by a Lane, completed by a counting
-// event that is written back when its trigger fires. Memory lies on files that the device maps.
+// Puts between two processes on a software Cassini that both share, through the public CxiQueue: commands posted by a
+// Lane, completed by a counting event that is written back when its trigger fires. Memory lies on files that the device
+// maps.
 //
 //   cxi_transfer latency|rate|bandwidth [workload options] [server=CPU] [direct=0|1] [pingpong=0|1]
 //
@@ -12,34 +13,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
+#include <cstdlib>
 
 #include <memory>
 #include <optional>
 
-#include "rail/cxi/command_queue.hpp"
-#include "rail/cxi/device.hpp"
-#include "rail/cxi/objects.hpp"
 #include "soft/cassini_host/server.hpp"
+#include "strait/cxi_queue.hpp"
 #include "strait/device/cxi/lane.hpp"
-#include "strait/plugin.h"
 #include "sys/mapping.hpp"
 #include "transfer.hpp"
-
-extern "C" const strait_cxi_ops* strait_cxi_plugin(void);
 
 namespace bench {
 namespace {
 
 namespace sd = strait::device;
 namespace ki = strait::device::cxi;
-namespace cxi = strait::rail::cxi;
-namespace w = strait::wire::cxi;
 namespace sys = strait::sys;
 
-constexpr std::uint32_t kVni = 1;
-constexpr std::uint32_t kIndex = 3;
 // The device need not say after every command how far it is: that would be a cache line that goes to and fro.
-constexpr w::CqPolicy kPolicy = w::CqPolicy::low_freq;
+constexpr auto kPolicy = strait::wire::cxi::CqPolicy::low_freq;
 constexpr std::uint64_t kWaitNs = 10'000'000'000;
 
 template <class T>
@@ -47,47 +40,28 @@ T need(strait::Result<T> result, const char* what) {
   if (!result) give_up(std::string(what) + ": " + result.error().explain());
   return std::move(*result);
 }
-void need(const strait::Status& status, const char* what) {
-  if (!status) give_up(std::string(what) + ": " + status.error().explain());
-}
-
-std::string server_name() {
-  return "strait-bench-cassini." + std::to_string(::getpid());
-}
 
 class CxiTransport {
  public:
   // The device stores forward.
   static constexpr bool kLastWordLast = true;
 
-  CxiTransport(const Workload& workload, const std::string& server, Meeting* meeting, int side)
+  CxiTransport(const Workload& workload, Meeting* meeting, int side)
       : workload_(workload), side_(side), lazy_(workload.option("pingpong", "0") != "1") {
-    device_ = need(cxi::Device::serve(strait_cxi_plugin(), "device=0,host=shared,name=" + server), "the device");
-    lni_ = need(cxi::Lni::make(*device_), "an LNI");
-    profile_ = need(cxi::Profile::make(lni_, kVni, w::TrafficClass::best_effort, w::CpType::triggered), "a profile");
-    domain_ = need(cxi::Domain::make(lni_, kVni), "a domain");
+    device_.emplace(need(strait::CxiDevice::open("soft0"), "the device"));
     place_memory();
-    portal_ = need(cxi::Portal::make(lni_, domain_, kIndex, w::kEqNone, 0), "a portal");
-    target_ = need(cxi::CommandQueue::make(lni_, {.kind = cxi::CommandQueue::Kind::target}), "a target queue");
-    transmit_ = need(cxi::CommandQueue::make(lni_, {.lcid = profile_.lcid(), .policy = kPolicy}), "a transmit queue");
-    triggered_ = need(cxi::CommandQueue::make(lni_, {.kind = cxi::CommandQueue::Kind::triggered, .policy = kPolicy}),
-                      "a counters' queue");
-    open_portal();
-    open_lane();
-    meeting->base[side][0] = domain_.pid();
+    queue_.emplace(need(
+        strait::CxiQueue::open(*device_, {.counters = 1, .signalled_puts = 1, .update_policy = kPolicy}), "a queue"));
+    const auto mine = need(queue_->expose({memory_, bytes_}, STRAIT_CXI_NO_COUNTER, strait::access::remote_write),
+                           "memory that the peer reaches");
+    std::memcpy(meeting->letter[side], &mine, sizeof mine);
     meet(meeting, side);
-    const auto peer = static_cast<std::uint32_t>(meeting->base[1 - side][0]);
-    const w::DevInfo& info = device_->info();
-    remote_ = {sd::head_of<ki::RemoteMemory>(),
-               0,
-               bytes_,
-               0,
-               w::unicast_dfa(info.nid, w::endpoint_of(peer, info.pid_bits, kIndex)),
-               w::index_ext_of(kIndex),
-               0,
-               0,
-               0,
-               0};
+    strait::CxiPlace theirs;
+    std::memcpy(&theirs, meeting->letter[1 - side], sizeof theirs);
+    local_ = need(queue_->local({memory_, bytes_}), "memory to put from");
+    remote_ = need(queue_->remote(theirs), "the peer's memory");
+    lane_.emplace(need(queue_->handle(), "a handle"));
+    if (!lane_->usable()) give_up("the queue is not usable");
     meet(meeting, side);
   }
 
@@ -127,72 +101,22 @@ class CxiTransport {
   std::string path() const { return std::string("software Cassini, ") + (shared_ ? "memory it maps" : "system calls"); }
 
  private:
-  // The write-back word has the first page; then source, target, source, ...
   [[nodiscard]] std::uint64_t region() const { return (workload_.region_bytes + 4095) / 4096 * 4096; }
-  [[nodiscard]] std::uint64_t source_at(std::uint32_t r) const { return 4096 + 2 * r * region(); }
-  [[nodiscard]] std::uint64_t target_at(std::uint32_t r) const { return 4096 + (2 * r + 1) * region(); }
+  [[nodiscard]] std::uint64_t source_at(std::uint32_t r) const { return 2 * r * region(); }
+  [[nodiscard]] std::uint64_t target_at(std::uint32_t r) const { return (2 * r + 1) * region(); }
   [[nodiscard]] std::uint32_t under_way() const { return static_cast<std::uint32_t>(posted_ - done_); }
 
   void place_memory() {
-    bytes_ = 4096 + 2 * workload_.regions * region();
+    bytes_ = 2 * workload_.regions * region();
     file_ = need(sys::make_sealed_memfd("bench", bytes_), "a file in memory");
     mapping_ = need(sys::map_file(file_.get(), 0, bytes_, sys::Protect::read_write), "its mapping");
     memory_ = reinterpret_cast<std::uint8_t*>(mapping_.data());
     std::memset(memory_, 0, bytes_);
-    const auto address = reinterpret_cast<std::uint64_t>(memory_);
     shared_ = workload_.option("direct", "1") == "1";
-    if (shared_) need(device_->share(address, bytes_, file_.get(), 0), "sharing");
-    md_ = need(cxi::Memory::make(lni_, {.address = address, .bytes = bytes_, .flags = w::kMapRead | w::kMapWrite}),
-               "a descriptor");
-    local_ = {sd::head_of<ki::LocalMemory>(), md_.iova(address), bytes_, md_.lac(), 0};
-  }
-  void open_portal() {
-    w::SetStateCmd enable{};
-    enable.set_header(w::CmdType::cq, w::CmdSize::b64, w::TargetOp::set_state);
-    enable.set_ptlte_index(portal_.number());
-    enable.set_ptlte_state(w::PteState::enabled);
-    enable.set_drop_count(0xffffff);
-    w::TargetCmd entry{};
-    entry.set_header(w::CmdType::cq, w::CmdSize::b64, w::TargetOp::append);
-    entry.set_ptlte_index(portal_.number());
-    entry.set_ptl_list(w::PtlList::priority);
-    entry.set_flags(w::kLeOpPut | w::kLeEventLinkDisable | w::kLeEventSuccessDisable);
-    entry.set_match_id(w::kMatchAnyone);
-    entry.set_lac(md_.lac());
-    entry.set_start(md_.iova(reinterpret_cast<std::uint64_t>(memory_)));
-    entry.set_length(bytes_);
-    if (!target_.emit(enable, w::CmdSize::b64) || !target_.emit(entry, w::CmdSize::b64))
-      give_up("no room in a new ring");
-    target_.ring();
-    const std::uint64_t start = now_ns();
-    while (!target_.empty()) {
-      if (now_ns() - start > kWaitNs) give_up("the device does not look at its rings");
-    }
-    if (target_.status().return_code() != w::ReturnCode::ok) give_up("the device refuses a list entry");
-  }
-  void open_lane() {
-    auto* const word = reinterpret_cast<std::uint64_t*>(memory_);
-    counter_ = need(cxi::Counter::make(lni_, word), "a counter");
-    counter_state_ = {{sd::head_of<ki::Counter>(), word, reinterpret_cast<std::uint64_t*>(counter_.doorbell()),
-                       counter_.number(), ki::kMemoryDoorbell},
-                      0,
-                      0};
-    ki::QueueMemory memory;
-    memory.transmit = {ring_of(transmit_),     transmit_.blocks(), page_of(transmit_), nullptr,
-                       ki::RingKind::transmit, sd::Reach::system};
-    memory.triggered = {ring_of(triggered_),     triggered_.blocks(), page_of(triggered_), nullptr,
-                        ki::RingKind::triggered, sd::Reach::system};
-    memory.counter = &counter_state_;
-    memory.counters = 1;
-    if (!ki::open_queue(state_, memory)) give_up("the queue is not as it should be");
-    lane_.emplace(ki::Queue{sd::head_of<ki::Queue>(), sd::Sharing::one_thread, 0, &state_});
-    if (!lane_->usable()) give_up("the queue is not usable");
-  }
-  static std::uint8_t* ring_of(const cxi::CommandQueue& queue) {
-    return reinterpret_cast<std::uint8_t*>(queue.ring_memory());
-  }
-  static std::uint64_t* page_of(const cxi::CommandQueue& queue) {
-    return reinterpret_cast<std::uint64_t*>(queue.launch_page());
+    strait_error error{};
+    error.struct_size = sizeof error;
+    if (shared_ && strait_cxi_share(device_->raw(), memory_, bytes_, file_.get(), 0, &error) != STRAIT_OK)
+      give_up(std::string("the device does not share memory: ") + error.text);
   }
 
   const Workload& workload_;
@@ -204,16 +128,8 @@ class CxiTransport {
   sys::Fd file_;
   sys::Mapping mapping_;
   std::uint8_t* memory_ = nullptr;
-  std::unique_ptr<cxi::Device> device_;
-  cxi::Lni lni_;
-  cxi::Profile profile_;
-  cxi::Domain domain_;
-  cxi::Memory md_;
-  cxi::Counter counter_;
-  cxi::Portal portal_;
-  cxi::CommandQueue target_, transmit_, triggered_;
-  ki::CounterState counter_state_{};
-  ki::QueueState state_{};
+  std::optional<strait::CxiDevice> device_;
+  std::optional<strait::CxiQueue> queue_;
   ki::LocalMemory local_{};
   ki::RemoteMemory remote_{};
   std::optional<ki::Lane<sd::Sharing::one_thread>> lane_;
@@ -257,7 +173,7 @@ pid_t start_server(const std::string& name, int cpu) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   pin(cpu);
   strait::soft::cassini::ServerSettings settings;
-  settings.name = name;
+  settings.name = strait::soft::cassini::server_name(name);
   settings.cards = 1;
   auto server = strait::soft::cassini::Server::create(settings);
   if (!server || ::write(ready[1], "1", 1) != 1) give_up("no server");
@@ -271,13 +187,14 @@ pid_t start_server(const std::string& name, int cpu) {
 
 int main(int argc, char** argv) {
   const bench::Workload workload = bench::parse_workload(argc, argv);
-  const std::string name = bench::server_name();
+  const std::string name = "bench-" + std::to_string(::getpid());
+  ::setenv("STRAIT_CASSINI", name.c_str(), 1);  // option cassini: a server of this run's own
   const std::string cpu = workload.option("server", std::to_string(workload.cpu[1]));
   const pid_t server = bench::start_server(name, std::atoi(cpu.c_str()));
   bench::Meeting* meeting = nullptr;
   const int side = bench::split(workload, &meeting);
   {
-    bench::CxiTransport transport(workload, name, meeting, side);
+    bench::CxiTransport transport(workload, meeting, side);
     if (workload.test == bench::Test::latency && workload.option("pingpong", "0") != "1") {
       bench::run_completions(workload, meeting, side, transport);
     } else {
