@@ -14,6 +14,8 @@
 #include <memory>
 #include <vector>
 
+#include "sys/aligned.hpp"
+
 namespace strait::keys {
 
 inline constexpr std::size_t kMaxRails = 4;
@@ -75,7 +77,7 @@ class Slab {
       const auto chunk = static_cast<std::uint32_t>(entries_.size());
       if (chunk == kChunks) return nullptr;
       const std::uint32_t count = kFirstChunk << chunk;
-      entries_.push_back(std::make_unique<Entry[]>(count));
+      entries_.push_back(sys::make_large_array<Entry>(count));
       colds_.push_back(std::make_unique<Cold[]>(count));
       free_.reserve(first_of(chunk) + count);
       for (std::uint32_t i = count; i-- > 0;) {
@@ -94,7 +96,7 @@ class Slab {
   }
 
  private:
-  std::vector<std::unique_ptr<Entry[]>> entries_;
+  std::vector<sys::LargeArray<Entry>> entries_;
   std::vector<std::unique_ptr<Cold[]>> colds_;
   std::vector<std::uint32_t> free_;
 };

@@ -17,10 +17,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "keys/entry.hpp"
+#include "sys/aligned.hpp"
 
 namespace strait::keys {
 
@@ -156,7 +156,7 @@ class Index {
   }
 
   void grow(std::uint32_t log_count) {
-    auto buckets = std::make_unique<Bucket[]>(std::size_t{1} << log_count);
+    auto buckets = sys::make_large_array<Bucket>(std::size_t{1} << log_count);
     const Table larger(reinterpret_cast<std::uintptr_t>(buckets.get()) | log_count);
     if (!tables_.empty()) {
       const Table old = current();
@@ -177,7 +177,7 @@ class Index {
   }
 
   std::atomic<std::uintptr_t> table_{0};
-  std::vector<std::unique_ptr<Bucket[]>> tables_;  // the last one is in use
+  std::vector<sys::LargeArray<Bucket>> tables_;  // the last one is in use
   std::size_t live_ = 0;
 };
 

@@ -31,4 +31,8 @@ Result<Mapping> map_file_aligned(int fd, std::size_t length_bytes, Protect prote
   return Mapping(base, length_bytes);
 }
 
+void prefer_huge_pages(void* base, std::size_t length_bytes) {
+  ::madvise(base, length_bytes / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
+}
+
 }  // namespace strait::sys
