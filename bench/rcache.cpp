@@ -6,7 +6,9 @@
 //                                  them before and forgot them
 //   rcache threads THREADS REGIONS hits by THREADS threads and by one
 //   rcache remembered REGIONS      "this is host memory", remembered because a monitor would tell otherwise
-//   rcache identity                CUDA memory: its buffer id asked for, alone and before every hit (needs a GPU)
+//   rcache identity                CUDA memory: its buffer id asked for, alone and before every hit; and a hit as a
+//   Node
+//                                  makes it, which asks the provider for the identity of the claim (needs a GPU)
 //
 // Prints one line of JSON: nanoseconds of both, and the ratio of each pair of turns. Host memory throughout: UCX is
 // asked by address, length and protection; ours by the allocation that its provider named, with `stable` in place of an
@@ -24,6 +26,8 @@
 #include <thread>
 #include <vector>
 
+#include "buffer/built_in.hpp"
+#include "buffer/providers.hpp"
 #include "keys/cache.hpp"
 #include "keys/monitor.hpp"
 #include "workload.hpp"
@@ -319,7 +323,8 @@ void measure_remembered(std::uint64_t regions) {
   (void)munmap(memory, regions * kStride);
 }
 
-// The driver's answer to "which allocation is this?", alone and with the lookup that it guards.
+// The driver's answer to "which allocation is this?", alone and with the lookup that it guards; and the library's way
+// to that answer.
 void measure_identity() {
   void* const cuda = dlopen("libcuda.so.1", RTLD_NOW);
   if (cuda == nullptr) give_up("libcuda.so.1 is not there");
@@ -328,10 +333,11 @@ void measure_identity() {
   const auto set = reinterpret_cast<int (*)(void*)>(dlsym(cuda, "cuCtxSetCurrent"));
   const auto allocate = reinterpret_cast<int (*)(std::uint64_t*, std::size_t)>(dlsym(cuda, "cuMemAlloc_v2"));
   const auto attribute = reinterpret_cast<int (*)(void*, int, std::uint64_t)>(dlsym(cuda, "cuPointerGetAttribute"));
+  constexpr std::uint64_t kBytes = 64u << 20;
   void* context = nullptr;
   std::uint64_t memory = 0;
   if (init == nullptr || retain == nullptr || set == nullptr || allocate == nullptr || attribute == nullptr ||
-      init(0) != 0 || retain(&context, 0) != 0 || set(context) != 0 || allocate(&memory, 64u << 20) != 0)
+      init(0) != 0 || retain(&context, 0) != 0 || set(context) != 0 || allocate(&memory, kBytes) != 0)
     give_up("CUDA memory cannot be had");
   constexpr int kBufferId = 7;
   constexpr std::uint64_t kCount = 200'000;
@@ -350,22 +356,34 @@ void measure_identity() {
     for (std::uint64_t i = 0; i < kCount; ++i) body();
     return static_cast<double>(now_ns() - start) / static_cast<double>(kCount);
   };
-  std::vector<double> hit;
-  std::vector<double> call;
-  in_turn(
-      30, hit, call,
-      [&] {
-        return timed([&] {
-          if (!cache.acquire({memory, 64u << 20, asked(), false}, kRights)) give_up("no lease");
-        });
-      },
-      [&] { return timed([&] { (void)asked(); }); });
-  std::vector<double> more;
-  for (std::size_t i = 0; i < hit.size(); ++i) more.push_back(hit[i] - call[i]);
-  const Spread extra = spread(more);
-  std::printf(
-      "{\"what\": \"identity\", \"hit\": %.1f, \"call\": %.1f, \"more_ns\": %.1f, \"p10\": %.1f, \"p90\": %.1f}\n",
-      spread(hit).median, spread(call).median, extra.median, extra.p10, extra.p90);
+  auto providers = strait::buffer::Providers::open([] {
+    std::vector<strait::buffer::Plugin> all;
+    all.push_back(std::move(strait::buffer::use_plugin(strait::buffer::built_in_provider("cuda")).value()));
+    return all;
+  }());
+  if (!providers) give_up(providers.error().explain());
+  const auto claim = (*providers)->classify(reinterpret_cast<const void*>(memory), kBytes);
+  if (!claim || claim->identity == 0) give_up("the provider does not recognise CUDA memory");
+  const auto bare = [&] { return timed([&] { (void)asked(); }); };
+  const auto compare = [&](const char* what, auto body) {
+    std::vector<double> hit;
+    std::vector<double> call;
+    in_turn(
+        30, hit, call, [&] { return timed(body); }, bare);
+    std::vector<double> more;
+    for (std::size_t i = 0; i < hit.size(); ++i) more.push_back(hit[i] - call[i]);
+    const Spread extra = spread(more);
+    std::printf("{\"what\": \"%s\", \"hit\": %.1f, \"call\": %.1f, \"more_ns\": %.1f, \"p10\": %.1f, \"p90\": %.1f}\n",
+                what, spread(hit).median, spread(call).median, extra.median, extra.p10, extra.p90);
+  };
+  compare("identity", [&] {
+    if (!cache.acquire({memory, kBytes, asked(), false}, kRights)) give_up("no lease");
+  });
+  compare("identity_by_provider", [&] {
+    const std::uint64_t identity = claim->provider->identity(claim->whole);
+    if (!cache.acquire({claim->whole.address, claim->whole.length_bytes, identity, false}, kRights))
+      give_up("no lease");
+  });
 }
 
 }  // namespace

@@ -186,6 +186,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   void open_cache();
   [[nodiscard]] Result<buffer::Claim> recognise(buffer::Range range, std::int64_t& took_ns);
   [[nodiscard]] std::optional<buffer::Claim> recognised_before(buffer::Range range);
+  [[nodiscard]] static std::uint64_t next_number();
   [[nodiscard]] bool watch_host(const keys::Allocation& allocation);
   [[nodiscard]] Result<Reached::Files> register_early(buffer::Range range);
   [[nodiscard]] Result<keys::Lease> acquire(keys::Allocation allocation, Reached& exported, std::uint32_t access);
@@ -289,6 +290,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   std::unique_ptr<buffer::Providers> providers_;
   std::unique_ptr<exports::HostRelay> relay_;  // goes before the providers it has memory of
   ExportBook book_;
+  const std::uint64_t number_ = next_number();  // of Nodes in this process, never used again
   std::mutex known_mutex_;
   std::map<std::uint64_t, buffer::Claim> known_;  // allocations with an identity that were shared, by their base
   FreedMemory freed_;

@@ -117,13 +117,15 @@ Result<ExportBook::Shared> ExportBook::find_out(const buffer::Claim& claim, cons
 
 void ExportBook::registered(const Reached& how) {
   const bool first_way = how.way() == exports::Way::dmabuf;
+  // Mostly there is nothing to take back, which is known without the lock.
+  if (first_way && !some_last_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(mutex_);
-  if (first_way && last_.empty()) return;
   if (first_way) {
     last_.erase(how.claim().device->name);
   } else {
     last_[how.claim().device->name] = how.taken();
   }
+  some_last_.store(!last_.empty(), std::memory_order_release);
 }
 
 std::optional<Taken> ExportBook::last_of(const std::string& device) const {

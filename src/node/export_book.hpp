@@ -3,6 +3,7 @@
 // of them lives.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -100,8 +101,9 @@ class ExportBook {
   using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
   mutable std::mutex mutex_;
   std::map<Key, std::weak_ptr<Reached>> entries_;
-  Shared plain_host_;                  // of host memory without identity: the same answer for all of it, so made once
-  std::map<std::string, Taken> last_;  // of devices whose memory is not reached by the first way
+  Shared plain_host_;                   // of host memory without identity: the same answer for all of it, so made once
+  std::map<std::string, Taken> last_;   // of devices whose memory is not reached by the first way
+  std::atomic<bool> some_last_{false};  // whether that has any
   std::size_t sweep_at_ = 64;
 };
 

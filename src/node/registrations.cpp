@@ -9,6 +9,32 @@ namespace {
 
 constexpr std::size_t kMostKnown = 4096;
 
+// What this thread was told last, by which Node: programs share slices of the same memory again and again. Its identity
+// is asked about all the same, so a claim of before is never believed. The provider it points to lives as long as the
+// Node, whose number is never used again.
+struct LastClaim {
+  std::uint64_t node = 0;  // 0: none
+  buffer::Claim claim;
+};
+thread_local constinit LastClaim last_claim;
+
+bool lies_in(const buffer::Range& range, const buffer::Range& whole) {
+  const std::uint64_t skip = range.address - whole.address;
+  return range.length_bytes != 0 && skip < whole.length_bytes && range.length_bytes <= whole.length_bytes - skip;
+}
+
+bool still_is(const buffer::Claim& claim) {
+  return claim.provider->identity(claim.whole) == claim.identity;
+}
+
+// The same memory, asked about by another range.
+buffer::Claim asked_anew(const buffer::Claim& known, const buffer::Range& range) {
+  buffer::Claim claim = known;
+  if (claim.cpu_address != 0) claim.cpu_address += range.address - claim.asked.address;
+  claim.asked = range;
+  return claim;
+}
+
 // Without what was being done: the way and the NIC are named beside it.
 std::string cause_of(const Error& why) {
   std::size_t at = why.text.find("did not register");
@@ -30,6 +56,11 @@ std::string not_for(const exports::NicAbilities& nic, const Reached& exported) {
 }
 
 }  // namespace
+
+std::uint64_t Core::next_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 void Core::open_cache() {
   keys::CacheLimits limits;
@@ -60,22 +91,22 @@ void Core::open_cache() {
 // What the whole allocation's provider said of it, if that still knows it by the same identity: an address that was
 // freed and handed out again has another one. One question to one provider, where classify() asks them all.
 std::optional<buffer::Claim> Core::recognised_before(buffer::Range range) {
+  LastClaim& last = last_claim;
+  if (last.node == number_ && lies_in(range, last.claim.whole) && still_is(last.claim)) {
+    claims_remembered_.add();
+    return asked_anew(last.claim, range);
+  }
   std::optional<buffer::Claim> claim;
   {
     const std::lock_guard lock(known_mutex_);
     const auto after = known_.upper_bound(range.address);
-    if (after == known_.begin()) return std::nullopt;
-    const buffer::Range& whole = std::prev(after)->second.whole;
-    const std::uint64_t skip = range.address - whole.address;
-    if (range.length_bytes == 0 || skip >= whole.length_bytes || range.length_bytes > whole.length_bytes - skip)
-      return std::nullopt;
+    if (after == known_.begin() || !lies_in(range, std::prev(after)->second.whole)) return std::nullopt;
     claim = std::prev(after)->second;
   }
-  if (claim->provider->identity(claim->whole) != claim->identity) return std::nullopt;
-  if (claim->cpu_address != 0) claim->cpu_address += range.address - claim->asked.address;
-  claim->asked = range;
+  if (!still_is(*claim)) return std::nullopt;
   claims_remembered_.add();
-  return claim;
+  last = {number_, *claim};
+  return asked_anew(*claim, range);
 }
 
 // "This is host memory" is only remembered while the monitor would have told of any change: addresses are used again,
@@ -101,6 +132,7 @@ Result<buffer::Claim> Core::recognise(buffer::Range range, std::int64_t& took_ns
     const std::lock_guard lock(known_mutex_);
     if (known_.size() >= kMostKnown) known_.clear();  // finding out again is no more than what it costs without
     known_.insert_or_assign(claim->whole.address, *claim);
+    last_claim = {number_, *claim};
   }
   return claim;
 }

@@ -112,6 +112,38 @@ TEST_F(Remember, SixteenThreadsDoTheFirstUse) {
   EXPECT_EQ(nic_registrations(node), 2u) << "who came too late gave its registration back";
 }
 
+// ---- recognised before
+
+// A thread keeps what it recognised last, for the Node that did: another one has other providers.
+TEST_F(Remember, WhatOneNodeRecognisedAnotherDoesNotBelieve) {
+  const auto remembered = [](Node& node) {
+    return info(node)["counters"].value("claims_remembered", std::uint64_t{0});
+  };
+  Node other = Node::open(settings()).value();
+  Memory theirs = other.allocate(65536, {.near = "soft:0"}).value();
+  {
+    Node node = Node::open(settings()).value();
+    Memory memory = node.allocate(65536, {.near = "soft:0"}).value();
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(node.share(memory, access::local));
+      EXPECT_FALSE(other.share(memory.data(), 65536, access::local)) << "it is not its memory";
+    }
+    EXPECT_EQ(remembered(node), 2u);
+    EXPECT_EQ(remembered(other), 0u);
+    Memory second = node.allocate(65536, {.near = "soft:0"}).value();
+    EXPECT_TRUE(node.share(second, access::local));
+    for (int i = 0; i < 2; ++i) {  // not the last one: found all the same
+      EXPECT_TRUE(node.share(memory, access::local));
+      EXPECT_TRUE(node.share(second, access::local));
+    }
+    EXPECT_EQ(remembered(node), 6u);
+    EXPECT_TRUE(node.share(memory, access::local));
+  }
+  EXPECT_TRUE(other.share(theirs, access::local)) << "the Node that this thread shared with last is gone";
+  EXPECT_TRUE(other.share(theirs, access::local));
+  EXPECT_EQ(remembered(other), 1u);
+}
+
 // ---- 3: exports
 
 TEST_F(Remember, ProactiveExportAtAllocationReactiveAtTheFirstShare) {
