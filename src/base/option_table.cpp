@@ -31,6 +31,10 @@ constexpr std::array kTable = {
               std::int64_t{1} << 40},
     OptionRow{"accelerator_export", "1", flag, "Software accelerators can export their memory as file descriptors.",
               nullptr},
+    OptionRow{"provider_config", "", text,
+              "What the vendors' providers are told, separated by semicolons, for example "
+              "cuda:cpu_map=gdrcopy,cpu_copies=4096/64;rocm:ipc_cache=8.",
+              nullptr},
     OptionRow{"soft_library", "", text, "Path of libstrait-soft; empty: beside the library, then the usual places.",
               nullptr},
     OptionRow{"verbs_library", "", text, "Path of libstrait-verbs; empty: beside the library, then the usual places.",

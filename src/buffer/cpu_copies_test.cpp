@@ -251,6 +251,101 @@ TEST(CpuCopiesByTime, AFullDeviceIsNotTimed) {
   EXPECT_TRUE(provider->free(memory));
 }
 
+// Nobody asks for a mapping: where small copies keep coming, the provider makes itself a window.
+std::uint64_t moved_by_cpu(Provider& provider, std::uint64_t to, std::uint64_t from, std::uint64_t length_bytes,
+                           int times) {
+  const std::uint64_t before = count_of(provider, "copies_by_cpu");
+  for (int i = 0; i < times; ++i) {
+    const auto ticket = provider.start_copy(to, from, length_bytes);
+    EXPECT_TRUE(ticket && provider.wait_copy(*ticket, sys::Deadline::after_ns(30'000'000'000)));
+  }
+  return count_of(provider, "copies_by_cpu") - before;
+}
+constexpr int kManyCopies = 20;
+constexpr const char* kFixed = "cpu_map=gdrcopy,cpu_copies=4096/64";
+
+TEST(CpuWindows, AreOpenedWhereSmallCopiesKeepComing) {
+  const auto provider = open_kind("cuda", kFixed);
+  const std::uint64_t memory = provider->allocate(0, 4 << 20).value();
+  std::array<std::uint64_t, 2> word{0x1122334455667788, 0};
+  const auto here = reinterpret_cast<std::uint64_t>(word.data());
+  EXPECT_EQ(moved_by_cpu(*provider, memory + 8, here, 8, 1), 0u) << "one copy is not worth a mapping";
+  EXPECT_EQ(count_of(*provider, "cpu_windows"), 0u);
+  EXPECT_GT(moved_by_cpu(*provider, memory + 8, here, 8, kManyCopies), 0u);
+  EXPECT_EQ(count_of(*provider, "cpu_windows"), 1u);
+  EXPECT_EQ(moved_by_cpu(*provider, here + 8, memory + 8, 8, kManyCopies), std::uint64_t{kManyCopies});
+  EXPECT_EQ(word[1], word[0]);
+  EXPECT_EQ(moved_by_cpu(*provider, memory, here, 16, 1), 1u) << "anywhere in it";
+  EXPECT_EQ(count_of(*provider, "cpu_maps"), 0u) << "those are what callers asked for";
+  // The caller's own mapping is beside it.
+  void* const mapped = provider->map_cpu({memory, 65536}).value();
+  provider->unmap_cpu(mapped);
+  EXPECT_EQ(count_of(*provider, "cpu_windows"), 1u);
+  EXPECT_TRUE(provider->free(memory));
+  EXPECT_EQ(count_of(*provider, "cpu_windows"), 0u) << "what strait frees it has no window on";
+}
+
+TEST(CpuWindows, AreNotForMachinesThatAreToldNot) {
+  for (const char* config : {"cpu_copies=off", "cpu_map=none", "cpu_map=dmabuf"}) {
+    const auto provider = open_kind("cuda", config);
+    const std::uint64_t memory = provider->allocate(0, 65536).value();
+    std::uint64_t word = 1;
+    EXPECT_EQ(moved_by_cpu(*provider, memory, reinterpret_cast<std::uint64_t>(&word), 8, kManyCopies), 0u) << config;
+    EXPECT_EQ(count_of(*provider, "cpu_windows"), 0u) << config;
+    EXPECT_TRUE(provider->free(memory));
+  }
+}
+
+TEST(CpuWindows, AreFewAndTheLeastRecentlyUsedGoes) {
+  constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kPieces = 40;
+  const auto provider = open_kind("cuda", kFixed);
+  const std::uint64_t raw = provider->allocate(0, (kPieces + 1) * kPiece).value();
+  const std::uint64_t memory = (raw + kPiece - 1) / kPiece * kPiece;
+  std::uint64_t word = 7;
+  const auto here = reinterpret_cast<std::uint64_t>(&word);
+  for (std::uint64_t i = 0; i < kPieces; ++i) {
+    EXPECT_GT(moved_by_cpu(*provider, memory + i * kPiece, here, 8, kManyCopies), 0u) << i;
+    EXPECT_EQ(moved_by_cpu(*provider, memory, here, 8, 1), 1u) << "the first is used all the time";
+    EXPECT_LE(count_of(*provider, "cpu_windows"), 32u);
+  }
+  EXPECT_EQ(count_of(*provider, "cpu_windows"), 32u);
+  EXPECT_EQ(moved_by_cpu(*provider, memory + kPiece, here, 8, 1), 0u) << "the second went long ago";
+  EXPECT_EQ(moved_by_cpu(*provider, memory + (kPieces - 1) * kPiece, here, 8, 1), 1u);
+  EXPECT_TRUE(provider->free(raw));
+}
+
+// The program frees its memory and gets the address again: a window of before is not the new allocation.
+TEST(CpuWindows, AreNotTakenForWhatLiesAtTheSameAddressSince) {
+  const auto provider = open_kind("cuda", kFixed);
+  const std::uint64_t other = provider->allocate(0, 4096).value();  // the device is in use
+  const cuda::Driver& driver = *cuda::Driver::get().value();
+  cuda::Context context = nullptr;
+  ASSERT_EQ(driver.primary_retain(&context, 0), cuda::kOk);
+  ASSERT_EQ(driver.push(context), cuda::kOk);
+  cuda::Pointer memory = 0;
+  ASSERT_EQ(driver.alloc(&memory, 1 << 20), cuda::kOk);
+  std::uint64_t word = 3;
+  const auto here = reinterpret_cast<std::uint64_t>(&word);
+  EXPECT_GT(moved_by_cpu(*provider, memory, here, 8, kManyCopies), 0u);
+  EXPECT_EQ(count_of(*provider, "cpu_windows"), 1u);
+  ASSERT_EQ(driver.free(memory), cuda::kOk);
+  cuda::Pointer again = 0;
+  ASSERT_EQ(driver.alloc(&again, 1 << 20), cuda::kOk);
+  ASSERT_EQ(again, memory) << "the address is used again, which is what this is about";
+  word = 4;
+  EXPECT_EQ(moved_by_cpu(*provider, again, here, 8, 1), 0u);
+  EXPECT_EQ(count_of(*provider, "cpu_windows"), 0u) << "gone with the first look";
+  std::uint64_t back = 0;
+  ASSERT_EQ(driver.copy_out(&back, again, 8, nullptr), cuda::kOk);
+  ASSERT_EQ(driver.stream_wait(nullptr), cuda::kOk);
+  EXPECT_EQ(back, 4u);
+  EXPECT_EQ(driver.free(again), cuda::kOk);
+  ASSERT_EQ(driver.pop(&context), cuda::kOk);
+  EXPECT_EQ(driver.primary_release(0), cuda::kOk);
+  EXPECT_TRUE(provider->free(other));
+}
+
 TEST(CpuMapWays, AreRefusedWithTheReason) {
   // The driver in software is as those before 13.3: its dma-bufs cannot be mapped.
   for (const char* way : {"cpu_map=none", "cpu_map=dmabuf"}) {

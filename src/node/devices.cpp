@@ -130,6 +130,7 @@ std::string Core::verbs_library_path() const {
 
 // In the order of the option; a vendor that is named is opened once, and insisted on, also where `auto` stands too.
 Result<std::vector<buffer::Plugin>> Core::accelerator_plugins(const std::vector<Wanted>& wanted) const {
+  STRAIT_TRY(auto told, parse_provider_config(options_.text("provider_config")));
   std::vector<buffer::Plugin> plugins;
   const auto named = [&](std::string_view kind) {
     return std::ranges::any_of(wanted, [&](const Wanted& one) { return one.kind == kind; });
@@ -145,7 +146,8 @@ Result<std::vector<buffer::Plugin>> Core::accelerator_plugins(const std::vector<
     }
     for (const std::string_view vendor : buffer::kVendors) {
       if (one.kind == "auto" ? named(vendor) : one.kind != vendor) continue;
-      STRAIT_TRY(buffer::Plugin plugin, buffer::use_plugin(buffer::built_in_provider(vendor)));
+      STRAIT_TRY(buffer::Plugin plugin,
+                 buffer::use_plugin(buffer::built_in_provider(vendor), told[std::string(vendor)]));
       plugin.optional = one.kind == "auto";
       plugins.push_back(std::move(plugin));
     }

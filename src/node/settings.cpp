@@ -84,4 +84,22 @@ Result<std::vector<Wanted>> parse_wanted(const std::string& option, const std::s
   return all;
 }
 
+Result<std::map<std::string, std::string>> parse_provider_config(const std::string& text) {
+  std::map<std::string, std::string> all;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(';', at), text.size());
+    const std::string item = text.substr(at, end - at);
+    at = end + 1;
+    if (item.empty()) continue;
+    const std::size_t colon = item.find(':');
+    if (colon == std::string::npos || !is_vendor(item.substr(0, colon))) {
+      return with_remedy(fail(Code::invalid, "option provider_config: \"{}\" begins with no vendor", item),
+                         "Write cuda:, gaudi: or rocm: before it, as in cuda:cpu_copies=off.");
+    }
+    if (!all.emplace(item.substr(0, colon), item.substr(colon + 1)).second)
+      return fail(Code::invalid, "option provider_config: {} is there twice", item.substr(0, colon));
+  }
+  return all;
+}
+
 }  // namespace strait::node

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -40,5 +41,8 @@ struct Wanted {
   std::string device{};  // verbs: its name, and /INDEX of a GID; cxi: and /VNI
 };
 [[nodiscard]] Result<std::vector<Wanted>> parse_wanted(const std::string& option, const std::string& text);
+
+// Of "cuda:cpu_copies=off;rocm:ipc_cache=8": by the vendor's kind. Code::invalid names what is no vendor's.
+[[nodiscard]] Result<std::map<std::string, std::string>> parse_provider_config(const std::string& text);
 
 }  // namespace strait::node

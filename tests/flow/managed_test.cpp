@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Managed memory of CUDA: the CPU reaches it, its pages migrate, and no descriptor of it is made. And memory of several
-// handles (VMM) and of a pool, which are exported. Run where there is a
-// libcuda.so.1: under `strait run --accelerators cuda:1`, or on a machine with a GPU.
+// handles (VMM) and of a pool, which are exported. And small copies by the CPU, where gdrcopy is there. Run where there
+// is a libcuda.so.1: under `strait run --accelerators cuda:1`, or on a machine with a GPU.
 #include <dlfcn.h>
 
 #include "flow.hpp"
@@ -203,6 +203,40 @@ TEST_F(DriversMemory, OfAPool) {
   expect_moved(base, kBytes);
   ASSERT_EQ((call<int (*)(Pointer, void*)>("cuMemFreeAsync")(base, nullptr)), 0);
   ASSERT_EQ(call<int (*)(void*)>("cuStreamSynchronize")(nullptr), 0);
+}
+
+// Words that a program copies again and again go through a window for the CPU, which nobody asked for, as long as the
+// machine has one and the configuration lets it.
+std::uint64_t words_by_cpu(const std::string& config) {
+  Node node = Node::open(settings({{"accelerators", "cuda"}, {"nics", "none"}, {"provider_config", config}})).value();
+  const Memory memory = node.allocate(65536, {.near = "cuda:0"}).value();
+  auto* const at = static_cast<std::uint8_t*>(memory.data());
+  for (std::uint64_t i = 1; i <= 20; ++i) {
+    std::uint64_t back = 0;
+    EXPECT_TRUE(node.copy(at + 8 * i, &i, sizeof i));
+    EXPECT_TRUE(node.copy(&back, at + 8 * i, sizeof back));
+    EXPECT_EQ(back, i);
+  }
+  return info(node)["counters"]["memory_cuda"]["copies_by_cpu"].get<std::uint64_t>();
+}
+
+TEST(SmallCopies, OfANodeGoThroughAWindow) {
+  EXPECT_GT(words_by_cpu("cuda:cpu_map=gdrcopy,cpu_copies=4096/64"), 30u);
+  EXPECT_EQ(words_by_cpu("cuda:cpu_copies=off;rocm:ipc_cache=8"), 0u);
+}
+
+TEST(ProviderConfig, IsToldToTheVendorAndWrongOnesAreRefused) {
+  for (const auto& [wrong, part] : std::vector<std::pair<std::string, std::string>>{
+           {"cuda:cpu_copies=perhaps", "the cuda provider: cpu_copies=\"perhaps\" says no lengths"},
+           {"cuda:colour=red", "the cuda provider knows no \"colour=red\""},
+           {"soft:memory=1", "option provider_config: \"soft:memory=1\" begins with no vendor"},
+           {"cpu_copies=off", "option provider_config: \"cpu_copies=off\" begins with no vendor"},
+           {"cuda:cpu_copies=off;cuda:ipc_cache=1", "option provider_config: cuda is there twice"}}) {
+    const auto node = Node::open(settings({{"accelerators", "cuda"}, {"nics", "none"}, {"provider_config", wrong}}));
+    ASSERT_FALSE(node) << wrong;
+    EXPECT_EQ(node.error().code, Code::invalid) << wrong;
+    EXPECT_NE(node.error().text.find(part), std::string::npos) << node.error().text;
+  }
 }
 
 }  // namespace

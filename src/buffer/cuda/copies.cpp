@@ -34,7 +34,7 @@ Result<Copies::Side> Copies::look_at(Pointer pointer, std::uint64_t length_bytes
       return fail(Code::invalid, "{} bytes at {:#x} wrap around", length_bytes, pointer);
     return side;
   }
-  Extent extent;
+  Extent& extent = side.extent;
   if (!pointers_.extent(pointer, side.found, extent) || !pointers_.covers(pointer, length_bytes, side.found, extent)) {
     return fail(Code::invalid, "{} bytes at {:#x} run past the CUDA allocation of {} bytes at {:#x}", length_bytes,
                 pointer, extent.length_bytes, extent.base);
@@ -51,8 +51,7 @@ Result<std::uint64_t> Copies::start(Pointer to, Pointer from, std::uint64_t leng
   STRAIT_TRY(const Side source, look_at(from, length_bytes));
   if (!target.mine && !source.mine) return fail(Code::invalid, "neither {:#x} nor {:#x} is CUDA memory", to, from);
   counts_.bytes.add(length_bytes);
-  if (target.mine != source.mine &&
-      maps_.copy_small(to, from, length_bytes, target.mine, (target.mine ? target : source).found.buffer_id)) {
+  if (target.mine != source.mine && copy_small(to, target, from, source, length_bytes)) {
     counts_.by_cpu.add();
     return kFinished;
   }
@@ -71,6 +70,25 @@ Result<std::uint64_t> Copies::start(Pointer to, Pointer from, std::uint64_t leng
     gpu.detach_lost();  // cudaDeviceReset: try again with the context that is there now
   }
   return fail(Code::gone, "the context of {} is gone", gpu.name());
+}
+
+bool Copies::copy_small(Pointer to, const Side& target, Pointer from, const Side& source, std::uint64_t length_bytes) {
+  const bool in = target.mine;
+  const Side& device = in ? target : source;
+  if (maps_.copy_small(to, from, length_bytes, in, device.found.buffer_id)) return true;
+  // Memory that can be remapped has no id that tells, and managed memory is the CPU's already.
+  if (device.found.managed || Pointers::is_vmm(device.found, device.extent)) return false;
+  Gpu& gpu = *gpus_[static_cast<std::size_t>(device.found.ordinal)];
+  const CpuMaps::Place place{device.extent.base, device.extent.length_bytes, device.found.buffer_id,
+                             device.extent.rdma_capable};
+  const Pointer address = in ? to : from;
+  if (!maps_.pays(gpu, place, address, length_bytes, in) || !gpu.attach(false)) return false;
+  {
+    const Pushed pushed(driver_, gpu.context());
+    if (pushed.result() != kOk) return false;
+    maps_.open_window(gpu, place, address);
+  }
+  return maps_.copy_small(to, from, length_bytes, in, device.found.buffer_id);
 }
 
 CuResult Copies::queue(Pointer to, const Side& target, Pointer from, const Side& source, std::uint64_t length_bytes,

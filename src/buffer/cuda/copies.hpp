@@ -43,6 +43,7 @@ class Copies {
  private:
   struct Side {
     Found found;
+    Extent extent;  // only where it is mine
     bool mine = false;
   };
   struct Slot {
@@ -57,6 +58,9 @@ class Copies {
                                                const Side& source, std::uint64_t length_bytes);
   [[nodiscard]] Status run_in(Context context, Pointer to, const Side& target, Pointer from, const Side& source,
                               std::uint64_t length_bytes);
+  // By the CPU, through a window that there is or that is opened for it.
+  [[nodiscard]] bool copy_small(Pointer to, const Side& target, Pointer from, const Side& source,
+                                std::uint64_t length_bytes);
   [[nodiscard]] std::uint64_t remember(Event event, Gpu& gpu);
 
   const Driver& driver_;

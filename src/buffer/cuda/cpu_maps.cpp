@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "sys/clock.hpp"
 #include "sys/fd.hpp"
 #include "sys/pause.hpp"
 
@@ -15,12 +16,16 @@ namespace {
 // Of the driver's own allocation that is timed: one page as gdrcopy pins them lies in it wherever it begins.
 constexpr std::uint64_t kTimedBytes = 65536;
 
+// After a window could not be had: the BAR is full, or memory is not as it seems.
+constexpr std::int64_t kTryAgainNs = 1'000'000'000;
+
 }  // namespace
 
 CpuMaps::~CpuMaps() {
   for (auto& [address, mapped] : maps_) {
     if (mapped.pinned.valid()) gdrcopy_->unmap(mapped.pinned);
   }
+  while (!windows_.empty()) drop_window(windows_.begin());
 }
 
 CpuMaps::CpuMaps(const Driver& driver, std::size_t page_bytes, CpuMapWay way, const CpuCopies& copies)
@@ -87,8 +92,81 @@ Result<void*> CpuMaps::map(Gpu& gpu, Pointer address, std::uint64_t length_bytes
     return fail(Code::invalid, "a mapping for the CPU that begins at {:#x} exists already", address);
   }
   maps_.emplace(address, std::move(mapped));
-  count_.store(maps_.size(), std::memory_order_release);
+  count_.store(maps_.size() + windows_.size(), std::memory_order_release);
   return cpu;
+}
+
+const DeviceCpuLimits* CpuMaps::known_limits(const Gpu& gpu) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = limits_.find(gpu.ordinal());
+  return found == limits_.end() ? nullptr : &found->second;
+}
+
+bool CpuMaps::pays(const Gpu& gpu, const Place& place, Pointer address, std::uint64_t length_bytes, bool to_device) {
+  if (place.buffer_id == 0 || !can_map(gpu, place.rdma_capable)) return false;
+  const DeviceCpuLimits* const limits = known_limits(gpu);
+  const CpuLimits& untimed = copies_.limits;
+  if (length_bytes > (limits != nullptr ? limits->of(to_device) : to_device ? untimed.in : untimed.out)) return false;
+  const Pointer first = address / kWindowBytes * kWindowBytes;
+  if (address + length_bytes - first > kWindowBytes) return false;
+  if (gpu.maps_dmabuf()) {  // by us or by gdrcopy
+    const std::shared_lock lock(mutex_);
+    if (!own_.contains(place.base)) return false;
+  }
+  const std::lock_guard lock(asking_);
+  Asked& asked = asked_[(first / kWindowBytes + place.buffer_id) % asked_.size()];
+  if (asked.buffer_id != place.buffer_id || asked.first != first) asked = {place.buffer_id, first, 0};
+  if (++asked.times <= kPaysAfter) return false;
+  asked.times = 0;
+  return sys::now_ns() >= no_window_before_ns_;
+}
+
+void CpuMaps::open_window(Gpu& gpu, const Place& place, Pointer address) {
+  const Pointer first = std::max(address / kWindowBytes * kWindowBytes, place.base);
+  const Pointer end = std::min(first / kWindowBytes * kWindowBytes + kWindowBytes, place.base + place.length_bytes);
+  auto mapped = map_some_way(gpu, first, end - first, place.rdma_capable);
+  if (!mapped) {
+    const std::lock_guard lock(asking_);
+    no_window_before_ns_ = sys::now_ns() + kTryAgainNs;
+    return;
+  }
+  DeviceCpuLimits& limits = limits_of(gpu);
+  if (gpu.context() != nullptr && limits.take_turn()) time_window(gpu, limits);
+  mapped->buffer_id = place.buffer_id;
+  mapped->limits = &limits;
+  const std::unique_lock lock(mutex_);
+  if (const auto old = windows_.find(first); old != windows_.end()) drop_window(old);
+  if (gpu.maps_dmabuf() && !own_.contains(place.base)) {  // freed meanwhile: nobody would say it again
+    if (mapped->pinned.valid()) gdrcopy_->unmap(mapped->pinned);
+    return;
+  }
+  while (windows_.size() >= kMostWindows) {
+    drop_window(std::min_element(windows_.begin(), windows_.end(), [](const auto& a, const auto& b) {
+      return a.second.used.load(std::memory_order_relaxed) < b.second.used.load(std::memory_order_relaxed);
+    }));
+  }
+  Window& window = windows_[first];
+  window.mapped = std::move(*mapped);
+  window.used.store(clock_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  count_.store(maps_.size() + windows_.size(), std::memory_order_release);
+}
+
+void CpuMaps::drop_window(std::map<Pointer, Window>::iterator at) {
+  if (at->second.mapped.pinned.valid()) gdrcopy_->unmap(at->second.mapped.pinned);
+  windows_.erase(at);
+  count_.store(maps_.size() + windows_.size(), std::memory_order_release);
+}
+
+void CpuMaps::owns(Pointer base) {
+  const std::unique_lock lock(mutex_);
+  own_.insert(base);
+}
+
+void CpuMaps::disowns(Pointer base, std::uint64_t length_bytes) {
+  const std::unique_lock lock(mutex_);
+  own_.erase(base);
+  for (auto at = windows_.lower_bound(base); at != windows_.end() && at->first - base < length_bytes;)
+    drop_window(at++);
 }
 
 DeviceCpuLimits& CpuMaps::limits_of(const Gpu& gpu) {
@@ -156,7 +234,7 @@ bool CpuMaps::unmap(void* cpu_address) {
     if (at->second.cpu != cpu_address) continue;
     last = std::move(at->second);
     maps_.erase(at);
-    count_.store(maps_.size(), std::memory_order_release);
+    count_.store(maps_.size() + windows_.size(), std::memory_order_release);
     if (last.pinned.valid()) gdrcopy_->unmap(last.pinned);
     return true;
   }
@@ -164,24 +242,50 @@ bool CpuMaps::unmap(void* cpu_address) {
 }
 
 bool CpuMaps::copy_small(Pointer to, Pointer from, std::uint64_t length_bytes, bool to_device,
-                         std::uint64_t buffer_id) const {
+                         std::uint64_t buffer_id) {
   if (count_.load(std::memory_order_acquire) == 0) return false;
-  if (length_bytes > kCpuCopiesMost) return false;
+  if (length_bytes > kCpuCopiesMost || buffer_id == 0) return false;
   const Pointer device = to_device ? to : from;
-  const std::shared_lock lock(mutex_);
-  const auto after = maps_.upper_bound(device);
-  if (after == maps_.begin()) return false;
-  const auto& [base, mapped] = *std::prev(after);
-  const std::uint64_t offset = device - base;
-  if (buffer_id == 0 || mapped.buffer_id != buffer_id) return false;
-  if (offset >= mapped.length_bytes || length_bytes > mapped.length_bytes - offset) return false;
-  if (length_bytes > mapped.limits->of(to_device)) return false;
-  window_copy(mapped, offset, reinterpret_cast<void*>(to_device ? from : to), to_device, length_bytes);
-  return true;
+  const auto copied = [&](Pointer base, const Mapped& mapped) {
+    const std::uint64_t offset = device - base;
+    if (mapped.buffer_id != buffer_id || offset >= mapped.length_bytes || length_bytes > mapped.length_bytes - offset ||
+        length_bytes > mapped.limits->of(to_device))
+      return false;
+    window_copy(mapped, offset, reinterpret_cast<void*>(to_device ? from : to), to_device, length_bytes);
+    return true;
+  };
+  {
+    const std::shared_lock lock(mutex_);
+    if (const auto after = maps_.upper_bound(device); after != maps_.begin()) {
+      const auto& [base, mapped] = *std::prev(after);
+      if (copied(base, mapped)) return true;
+    }
+    const auto after = windows_.upper_bound(device);
+    if (after == windows_.begin()) return false;
+    auto& [base, window] = *std::prev(after);
+    if (copied(base, window.mapped)) {
+      window.used.store(clock_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      return true;
+    }
+    if (window.mapped.buffer_id == buffer_id || device - base >= window.mapped.length_bytes) return false;
+  }
+  // Another allocation lies there now.
+  const std::unique_lock lock(mutex_);
+  const auto after = windows_.upper_bound(device);
+  if (after == windows_.begin()) return false;
+  const auto at = std::prev(after);
+  if (at->second.mapped.buffer_id != buffer_id && device - at->first < at->second.mapped.length_bytes) drop_window(at);
+  return false;
 }
 
 std::size_t CpuMaps::live() const {
-  return count_.load(std::memory_order_acquire);
+  const std::shared_lock lock(mutex_);
+  return maps_.size();
+}
+
+std::size_t CpuMaps::windows() const {
+  const std::shared_lock lock(mutex_);
+  return windows_.size();
 }
 
 std::string CpuMaps::limits_text(int ordinal) const {

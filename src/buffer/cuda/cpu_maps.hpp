@@ -2,13 +2,24 @@
 // CpuMaps: device memory under addresses the CPU can use, by mapping the dma-buf (driver 13.3 and later) or by gdrcopy.
 //
 // Reads through the window are uncached and slow, writes are combined and fast: what is mapped is also used for copies,
-// up to a size that depends on the direction and is timed when a device has its first mapping. Threads: any.
+// up to a size that depends on the direction and is timed when a device has its first mapping.
+//
+// For copies CpuMaps also makes windows of its own, where small copies keep coming: pieces of allocations, few, the
+// least recently used goes. A window belongs to one allocation, by its buffer id, and goes when another one is found in
+// its place. A mapped dma-buf would keep memory alive that its owner has freed. So where the driver lets them be mapped
+// there are windows only on what strait itself allocated, whose free is known; gdrcopy's module lets go of freed
+// memory.
+//
+// Threads: any.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <shared_mutex>
 #include <string>
 
@@ -41,8 +52,23 @@ class CpuMaps {
   // allocation's as it is now: a mapping outlives a free, and must not be taken for what lies at the same address
   // since.
   [[nodiscard]] bool copy_small(Pointer to, Pointer from, std::uint64_t length_bytes, bool to_device,
-                                std::uint64_t buffer_id) const;
-  [[nodiscard]] std::size_t live() const;
+                                std::uint64_t buffer_id);
+  // A copy that found no window. True: there have been enough like it that a window should be opened.
+  struct Place {
+    Pointer base = 0;  // of the allocation
+    std::uint64_t length_bytes = 0;
+    std::uint64_t buffer_id = 0;
+    bool rdma_capable = false;
+  };
+  [[nodiscard]] bool pays(const Gpu& gpu, const Place& place, Pointer address, std::uint64_t length_bytes,
+                          bool to_device);
+  // Called with a context of `gpu` current. Without success the next copies do not try again for a while.
+  void open_window(Gpu& gpu, const Place& place, Pointer address);
+  // Strait allocated it, and is about to free it.
+  void owns(Pointer base);
+  void disowns(Pointer base, std::uint64_t length_bytes);
+  [[nodiscard]] std::size_t live() const;     // that callers asked for
+  [[nodiscard]] std::size_t windows() const;  // of its own
   // Of device `ordinal`, for people.
   [[nodiscard]] std::string limits_text(int ordinal) const;
   // How many devices were timed, and the largest limits of all that have had a mapping.
@@ -63,6 +89,17 @@ class CpuMaps {
     Gdrcopy::Pinned pinned;
     const DeviceCpuLimits* limits = nullptr;
   };
+  struct Window {
+    Mapped mapped;
+    std::atomic<std::uint64_t> used{0};
+  };
+  // Few and small: what peers can map of a device (BAR1) may be 256 MiB in all.
+  static constexpr std::uint64_t kWindowBytes = std::uint64_t{1} << 20;
+  static constexpr std::size_t kMostWindows = 32;
+  // Copies by the engine after which the next ones are worth a mapping, which takes as long as some of them.
+  static constexpr std::uint32_t kPaysAfter = 4;
+  [[nodiscard]] const DeviceCpuLimits* known_limits(const Gpu& gpu) const;
+  void drop_window(std::map<Pointer, Window>::iterator at);  // under the lock
   [[nodiscard]] Result<Mapped> map_dmabuf(Pointer address, std::uint64_t length_bytes);
   [[nodiscard]] Result<Mapped> map_some_way(const Gpu& gpu, Pointer address, std::uint64_t length_bytes,
                                             bool rdma_capable);
@@ -83,7 +120,19 @@ class CpuMaps {
   mutable std::shared_mutex mutex_;
   std::map<Pointer, Mapped> maps_;
   std::map<int, DeviceCpuLimits> limits_;  // by ordinal, from the first mapping on; stay where they are
-  std::atomic<std::size_t> count_{0};      // the usual case, none, costs one load
+  std::atomic<std::size_t> count_{0};      // of both kinds; the usual case, none, costs one load
+  std::map<Pointer, Window> windows_;      // by their first byte
+  std::set<Pointer> own_;                  // what strait allocated
+  std::atomic<std::uint64_t> clock_{0};    // of uses of windows
+  // What small copies by the engine were for: so many of them, by a piece of an allocation each.
+  struct Asked {
+    std::uint64_t buffer_id = 0;
+    Pointer first = 0;
+    std::uint32_t times = 0;
+  };
+  std::mutex asking_;
+  std::array<Asked, 64> asked_{};
+  std::int64_t no_window_before_ns_ = 0;  // under the same lock
   std::string no_gdrcopy_because_;
   std::unique_ptr<Gdrcopy> gdrcopy_;
 };

@@ -176,6 +176,7 @@ Result<std::uint64_t> CudaProvider::allocate(std::uint32_t device, std::uint64_t
     const unsigned yes = 1;
     (void)driver_.set_attribute(&yes, kPtrSyncMemops, address);
   }
+  maps_->owns(address);
   const std::lock_guard lock(mutex_);
   allocations_.emplace(address, device);
   counts_.allocations.add();
@@ -199,6 +200,13 @@ Status CudaProvider::free(std::uint64_t address) {
                   address);
     device = found->second;
     allocations_.erase(found);
+  }
+  if (device != STRAIT_HOST_PLACE) {
+    // Its windows first: a mapped dma-buf would keep the memory.
+    Found found;
+    Extent extent;
+    const bool live = pointers_.look(address, found) && pointers_.extent(address, found, extent);
+    maps_->disowns(address, live ? extent.length_bytes : 1);
   }
   const CuResult result = give_back(address, device);
   if (result != kOk) return driver_.failed(result, fmt::format("free {:#x}", address));

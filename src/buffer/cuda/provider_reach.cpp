@@ -231,14 +231,16 @@ std::string CudaProvider::counters() const {
   return fmt::format(
       "opens={},attached={},allocations={},frees={},live_allocations={},exports={},fd_closes={},live_fds={},"
       "bad_fd_closes={},copies={},copies_done={},copies_failed={},copies_by_cpu={},bytes_copied={},ipc_exports={},"
-      "ipc_opens={},ipc_hits={},ipc_closes={},ipc_open_now={},cpu_maps={},cpu_timed={},cpu_in_most={},cpu_out_most={},"
+      "ipc_opens={},ipc_hits={},ipc_closes={},ipc_open_now={},cpu_maps={},cpu_windows={},cpu_timed={},cpu_in_most={},"
+      "cpu_out_most={},"
       "advice={},port_copies={},host_registered={},"
       "host_released={}",
       gpus_.size(), attached, counts_.allocations.load(), counts_.frees.load(), live, counts_.exports.load(),
       counts_.fd_closes.load(), live_fds, counts_.bad_fd_closes.load(), copies.started.load(), copies.finished.load(),
       copies.failed.load(), copies.by_cpu.load(), copies.bytes.load(), counts_.ipc_exports.load(), handles.opens,
-      handles.hits, handles.closes, handles.open_now, maps_->live(), timed.devices, timed.most.in, timed.most.out,
-      counts_.advice.load(), port_.used(), counts_.host_registered.load(), counts_.host_released.load());
+      handles.hits, handles.closes, handles.open_now, maps_->live(), maps_->windows(), timed.devices, timed.most.in,
+      timed.most.out, counts_.advice.load(), port_.used(), counts_.host_registered.load(),
+      counts_.host_released.load());
 }
 
 bool CudaProvider::requirement(CudaProvider* open, std::uint32_t index, strait_requirement& out) {
