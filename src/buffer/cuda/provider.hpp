@@ -83,6 +83,7 @@ class CudaProvider {
   // A context that can speak for the memory: the primary one when it is active, else the memory's own, else the
   // caller's if it is of that device.
   [[nodiscard]] Result<Context> context_for(const Held& held) const;
+  void make_synchronous(const Held& held) const;
   [[nodiscard]] Result<std::uint64_t> allocate_pinned(std::uint64_t length_bytes);
   [[nodiscard]] CuResult give_back(std::uint64_t address, std::uint32_t device) const;
   [[nodiscard]] Result<Gpu*> gpu_at(std::uint32_t device) const;

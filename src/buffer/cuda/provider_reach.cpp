@@ -25,6 +25,7 @@ Result<ExportedRange> CudaProvider::export_fd(std::uint64_t address, std::uint64
   }
   STRAIT_TRY(const Context context, context_for(held));
   const Pushed pushed(driver_, context);
+  make_synchronous(held);
   // The driver takes whole pages only. What the pages hold beyond the range is in the descriptor but never registered.
   const Pointer first = address / page_bytes_ * page_bytes_;
   const std::uint64_t whole = sys::round_up(address + length_bytes - first, page_bytes_);
@@ -48,6 +49,17 @@ Result<ExportedRange> CudaProvider::export_fd(std::uint64_t address, std::uint64
   fds_.insert_or_assign(fd.get(), whole);
   counts_.exports.add();
   return ExportedRange{fd.release(), address - first};
+}
+
+// Before a peer may read it: a synchronous copy must not return while its bytes are still on the way. Contexts that
+// strait uses have that as a flag, which is also for memory of no context; memory of the program's own contexts, and
+// drivers without the flag, are told of each allocation. One that refuses exports all the same.
+void CudaProvider::make_synchronous(const Held& held) const {
+  const bool by_context = held.gpu->context() != nullptr && held.gpu->sync_by_context() &&
+                          (held.found.context == nullptr || held.found.context == held.gpu->context());
+  if (by_context || driver_.set_attribute == nullptr) return;
+  const unsigned yes = 1;
+  (void)driver_.set_attribute(&yes, kPtrSyncMemops, held.extent.base);
 }
 
 void CudaProvider::close_fd(std::int32_t fd) {

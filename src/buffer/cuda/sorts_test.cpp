@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "buffer/cuda/cuda.hpp"
@@ -273,6 +274,42 @@ TEST_F(CudaSorts, HostMemoryThatTheDriverKnowsIsReachedAsItIs) {
   }
   EXPECT_EQ(driver_->host_unregister(registered), kOk) << "still the program's";
   EXPECT_EQ(call<int (*)(void*)>("cuMemFreeHost")(pinned), kOk);
+}
+
+// A NIC must not read bytes that a synchronous copy still has on the way. A context that strait uses has a flag for
+// that; of the program's own contexts each allocation is told when it is exported.
+TEST_F(CudaSorts, ExportedMemoryIsSynchronousAlsoInTheProgramsOwnContext) {
+  const auto synchronous = [&](Pointer address) {
+    std::uint64_t on = 0;
+    EXPECT_EQ(driver_->attribute(&on, kPtrSyncMemops, address), kOk);
+    return (on & 1) != 0;
+  };
+  const auto exported = [&](Pointer address) {
+    const auto fd = provider_->export_fd({address, 1 << 16});
+    ASSERT_TRUE(fd) << fd.error().explain();
+    provider_->close_fd(fd->fd);
+  };
+  Context own = nullptr;
+  ASSERT_EQ((call<CuResult (*)(Context*, unsigned, CuDevice)>("cuCtxCreate_v2")(&own, 0, 0)), kOk);
+  Pointer theirs = 0;
+  ASSERT_EQ(driver_->alloc(&theirs, 1 << 16), kOk);
+  EXPECT_FALSE(synchronous(theirs));
+  for (int with_primary = 0; with_primary < 2; ++with_primary) {
+    const std::optional<Memory> in_use =
+        with_primary != 0 ? std::optional(all_->allocate("cuda:0", 1 << 16).value()) : std::nullopt;
+    exported(theirs);
+    EXPECT_TRUE(synchronous(theirs)) << "whoever's context is current";
+    const unsigned no = 0;
+    ASSERT_EQ(driver_->set_attribute(&no, kPtrSyncMemops, theirs), kOk);
+    if (!in_use) continue;
+    exported(in_use->range().address);
+    unsigned flags = 0;
+    const Using device(*driver_);
+    EXPECT_TRUE(synchronous(in_use->range().address) ||
+                (driver_->context_flags(&flags) == kOk && (flags & kContextSyncMemops) != 0));
+  }
+  EXPECT_EQ(driver_->free(theirs), kOk);
+  EXPECT_EQ(call<CuResult (*)(Context)>("cuCtxDestroy_v2")(own), kOk);
 }
 
 TEST_F(CudaSorts, DeviceMemoryIsNotAdvised) {
