@@ -69,6 +69,11 @@ std::shared_ptr<Acquired> Acquired::taken(const Libraries& libraries, const Slot
   return table().share_locked(slot.module);
 }
 
+bool Acquired::somebody_has_one(const Libraries& libraries) {
+  SynDeviceInfo info;
+  return libraries.has_synapse && libraries.synapse.info(kAcquiredDevice, &info) == kSynOk;
+}
+
 // A framework of this process acquired it: its memory is recognised, the device stays the framework's.
 std::unique_ptr<Acquired> Acquired::adopted(const Libraries& libraries, const Slot& slot) {
   if (!libraries.has_synapse) return nullptr;

@@ -44,6 +44,8 @@ class Acquired {
   [[nodiscard]] static Result<std::shared_ptr<Acquired>> take(const Libraries& libraries, const Slot& slot);
   // Only if this process has it already, by us or by a framework; null otherwise.
   [[nodiscard]] static std::shared_ptr<Acquired> taken(const Libraries& libraries, const Slot& slot);
+  // Does this process have a device of SynapseAI, whoever acquired it?
+  [[nodiscard]] static bool somebody_has_one(const Libraries& libraries);
   ~Acquired();
   Acquired(const Acquired&) = delete;
   Acquired& operator=(const Acquired&) = delete;

@@ -66,7 +66,8 @@ GaudiProvider::~GaudiProvider() {
   }
   fds_.clear();
   acquired_.clear();
-  if (initialized_) (void)libraries_.synapse.destroy();
+  // Whoever initialised SynapseAI after us was told that it is, and may have a device of it.
+  if (initialized_ && !Acquired::somebody_has_one(libraries_)) (void)libraries_.synapse.destroy();
 }
 
 Status GaudiProvider::list_modules(std::vector<std::uint32_t>& modules) const {
@@ -189,6 +190,11 @@ Result<std::shared_ptr<Acquired>> GaudiProvider::acquire(std::uint32_t device) {
 bool GaudiProvider::find(std::uint64_t address, Found& out) const {
   const std::lock_guard lock(mutex_);
   for (std::uint32_t i = 0; i < acquired_.size(); ++i) {
+    // A framework may acquire a device at any time, and tells nobody: it is looked for when an address is that
+    // device's.
+    const Slot& slot = slots_[i];
+    if (!acquired_[i] && address - slot.memory_base < slot.memory_bytes)
+      acquired_[i] = Acquired::taken(libraries_, slot);
     if (!acquired_[i] || !acquired_[i]->find(address, out.memory)) continue;
     out.device = acquired_[i];
     out.index = i;

@@ -118,7 +118,7 @@ class GaudiProvider {
   bool initialized_ = false;  // SynapseAI, by us
   std::vector<Slot> slots_;
   mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<Acquired>> acquired_;  // by index; null: not taken
+  mutable std::vector<std::shared_ptr<Acquired>> acquired_;  // by index; null: not taken as far as we know
   std::map<std::uint64_t, std::uint32_t> allocations_;
   std::map<std::int32_t, std::shared_ptr<Acquired>> fds_;  // given out and not yet back
   std::map<std::uint64_t, Lease> leases_;                  // of allocations that others may have open
