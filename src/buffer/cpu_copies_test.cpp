@@ -419,5 +419,26 @@ TEST(Advice, IsDoneForManagedMemory) {
   EXPECT_TRUE(provider->free(other));
 }
 
+// What stands in `strait info`: which runtime and which kernel driver it is, from what these say.
+TEST(Requirements, NameTheRuntimeAndTheKernelsDriver) {
+  const std::vector<std::tuple<const char*, const char*, const char*>> all{
+      {"rocm", "interface 1.1, build ", "amdgpu kernel driver"},
+      {"gaudi", "SynapseAI says it is of version ", "habanalabs kernel driver"}};
+  for (const auto& [kind, runtime, driver] : all) {
+    const auto provider = open_kind(kind);
+    ASSERT_NE(provider, nullptr);
+    bool has_runtime = false;
+    bool has_driver = false;
+    for (const Requirement& each : provider->requirements()) {
+      const std::size_t at = each.text.find(runtime);
+      has_runtime |= at != std::string::npos && each.text.size() > at + std::string(runtime).size();
+      has_driver |=
+          each.what == driver && each.state == STRAIT_REQUIREMENT_MET && each.text.find("Linux ") != std::string::npos;
+    }
+    EXPECT_TRUE(has_runtime) << kind;
+    EXPECT_TRUE(has_driver) << kind;
+  }
+}
+
 }  // namespace
 }  // namespace strait::buffer

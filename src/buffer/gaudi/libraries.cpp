@@ -75,6 +75,7 @@ Status load_synapse(Synapse& out) {
   STRAIT_CHECK(need(library, "synEventRecord", out.event_record));
   STRAIT_CHECK(need(library, "synEventQuery", out.event_query));
   STRAIT_CHECK(need(library, "synMemCopyAsync", out.copy));
+  want(library, "synDriverGetVersion", out.version);
   return {};
 }
 

@@ -80,6 +80,7 @@ struct Synapse {
   int (*acquire_by_module)(std::uint32_t*, std::uint32_t) = nullptr;
   int (*release)(std::uint32_t) = nullptr;
   int (*info)(std::uint32_t, SynDeviceInfo*) = nullptr;
+  int (*version)(char*, int) = nullptr;  // may be missing
   int (*memory_info)(std::uint32_t, std::uint64_t*, std::uint64_t*) = nullptr;
   int (*malloc)(std::uint32_t, std::uint64_t, std::uint64_t, std::uint32_t, std::uint64_t*) = nullptr;
   int (*free)(std::uint32_t, std::uint64_t, std::uint32_t) = nullptr;

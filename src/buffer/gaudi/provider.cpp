@@ -10,6 +10,7 @@
 #include "base/plugin_requirement.hpp"
 #include "buffer/config.hpp"
 #include "buffer/gaudi/gaudi.hpp"
+#include "buffer/kernel_driver.hpp"
 #include "buffer/pci.hpp"
 #include "sys/fd.hpp"
 #include "sys/pci.hpp"
@@ -369,7 +370,14 @@ Result<strait_flush_need> GaudiProvider::flush(std::uint32_t device, bool perfor
   return out;
 }
 
-bool GaudiProvider::requirement(GaudiProvider*, std::uint32_t index, strait_requirement& out) {
+// Asked of SynapseAI, which answers once it is initialised.
+std::string GaudiProvider::synapse_version() const {
+  char text[64] = {};
+  if (libraries_.synapse.version == nullptr || libraries_.synapse.version(text, sizeof text - 1) != kSynOk) return "";
+  return text;
+}
+
+bool GaudiProvider::requirement(GaudiProvider* open, std::uint32_t index, strait_requirement& out) {
   using plugin::met;
   const auto libraries = Libraries::get();
   if (index == 0)
@@ -379,14 +387,22 @@ bool GaudiProvider::requirement(GaudiProvider*, std::uint32_t index, strait_requ
                                                      : "as of 2021");
   if (!libraries) return false;
   switch (index) {
-    case 1:
+    case 1: {
+      const std::string version = open != nullptr && (*libraries)->has_synapse ? open->synapse_version() : "";
       return plugin::say(out, "libSynapse.so and libscal.so", met((*libraries)->has_synapse), STRAIT_CAN_COPY,
-                         (*libraries)->has_synapse ? "loaded" : "not used: " + (*libraries)->no_synapse_because);
+                         !(*libraries)->has_synapse ? "not used: " + (*libraries)->no_synapse_because
+                         : version.empty()          ? "loaded"
+                                                    : "SynapseAI says it is of version " + version);
+    }
     case 2: {
       const bool there = (*libraries)->thunk.export_mapped != nullptr;
       return plugin::say(out, "hlthunk_device_mapped_memory_export_dmabuf_fd (Gaudi 2 and later)", met(there),
                          STRAIT_CAN_EXPORT_DMABUF, there ? "present" : "this hl-thunk is older");
     }
+    case 3:
+      return plugin::say(
+          out, "habanalabs kernel driver", open == nullptr ? std::uint32_t{STRAIT_REQUIREMENT_UNKNOWN} : met(true), 0,
+          open == nullptr ? "no provider is open" : "its control nodes open; " + kernel_driver_text("habanalabs"));
     default: return false;
   }
 }

@@ -70,6 +70,7 @@ class GaudiProvider {
   [[nodiscard]] bool addresses_differ() const;
   [[nodiscard]] Status list_modules(std::vector<std::uint32_t>& modules) const;
   [[nodiscard]] Status check_device(std::uint32_t device) const;
+  [[nodiscard]] std::string synapse_version() const;
   [[nodiscard]] Result<std::shared_ptr<Acquired>> acquire(std::uint32_t device);
   struct Found {
     std::shared_ptr<Acquired> device;

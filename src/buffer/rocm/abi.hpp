@@ -48,6 +48,9 @@ inline constexpr int kTypeIpc = 4;
 inline constexpr int kTypeReserved = 5;
 inline constexpr int kTypeVmem = 6;  // hipMallocAsync since ROCm 10
 
+inline constexpr int kSystemVersionMajor = 0;  // of the interface
+inline constexpr int kSystemVersionMinor = 1;
+inline constexpr int kSystemBuildVersion = 0x200;  // a const char*
 inline constexpr int kSystemDmabuf = 0x204;
 inline constexpr int kAgentName = 0;
 inline constexpr int kAgentDevice = 17;  // 0: CPU, 1: GPU

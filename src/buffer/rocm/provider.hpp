@@ -81,6 +81,7 @@ class RocmProvider {
     std::uint32_t device = 0;
   };
   [[nodiscard]] Result<Held> hold(std::uint64_t address, std::uint64_t length_bytes, const char* what) const;
+  [[nodiscard]] std::string runtime_version() const;
   [[nodiscard]] bool device_of(const Block& block, std::uint32_t& device) const;
 
   class Port final : public CopyPort {

@@ -5,6 +5,7 @@
 
 #include "base/plugin_requirement.hpp"
 #include "buffer/ipc_record.hpp"
+#include "buffer/kernel_driver.hpp"
 #include "buffer/rocm/provider.hpp"
 #include "sys/fd.hpp"
 
@@ -171,12 +172,28 @@ Status RocmProvider::release_host(void* host) {
   return {};
 }
 
+// Asked of the runtime, which answers between hsa_init and hsa_shut_down.
+std::string RocmProvider::runtime_version() const {
+  std::uint16_t major = 0;
+  std::uint16_t minor = 0;
+  std::string text;
+  if (hsa_.system_info(kSystemVersionMajor, &major) == kOk && hsa_.system_info(kSystemVersionMinor, &minor) == kOk)
+    text = fmt::format("interface {}.{}", major, minor);
+  const char* build = nullptr;
+  if (hsa_.system_info(kSystemBuildVersion, &build) == kOk && build != nullptr)
+    text += fmt::format("{}build {}", text.empty() ? "" : ", ", build);
+  return text.empty() ? "it does not say" : text;
+}
+
 bool RocmProvider::requirement(RocmProvider* open, std::uint32_t index, strait_requirement& out) {
   using plugin::met;
   const auto hsa = Hsa::get();
   switch (index) {
     case 0:
-      return plugin::say(out, "libhsa-runtime64.so.1", met(hsa.has_value()), 0, hsa ? "loaded" : hsa.error().text);
+      return plugin::say(out, "libhsa-runtime64.so.1", met(hsa.has_value()), 0,
+                         !hsa              ? hsa.error().text
+                         : open == nullptr ? "loaded"
+                                           : open->runtime_version());
     case 1: {
       if (!hsa) return false;
       const bool there = (*hsa)->export_dmabuf != nullptr;
@@ -197,6 +214,11 @@ bool RocmProvider::requirement(RocmProvider* open, std::uint32_t index, strait_r
       return plugin::say(out, "hsa_amd_register_deallocation_callback", met(there),
                          STRAIT_CAN_IDENTIFY | STRAIT_CAN_WATCH, there ? "present" : "this runtime is older");
     }
+    case 4:
+      if (!hsa) return false;
+      return plugin::say(
+          out, "amdgpu kernel driver", open == nullptr ? std::uint32_t{STRAIT_REQUIREMENT_UNKNOWN} : met(true), 0,
+          open == nullptr ? "no provider is open" : "the runtime has its devices; " + kernel_driver_text("amdgpu"));
     default: return false;
   }
 }
