@@ -58,6 +58,12 @@ class Client {
   [[nodiscard]] Result<Measured> run(const TestRow& row, std::uint64_t bytes, PerfReport& report);
   void goodbye() { (void)link_.send(peer_, {{"op", "bye"}}, patience()); }
   [[nodiscard]] std::string path() const { return lane_.path(); }
+  // The way by which this side's NIC reaches its memory.
+  [[nodiscard]] std::string reach() const {
+    const Json path = Json::parse(arena_.region.path(), nullptr, false);
+    const auto exported = path.is_object() ? path.find("export") : path.end();
+    return exported != path.end() ? exported->value("way", "") : "";
+  }
   // Of both sides; none when neither is strict.
   [[nodiscard]] std::optional<std::uint64_t> findings();
 
@@ -175,7 +181,7 @@ std::optional<std::uint64_t> Client::findings() {
 
 Status run_tests(Client& client, const PerfOptions& options, PerfReport& report) {
   for (const TestRow* row : options.tests) {
-    report.begin_test(*row, client.path());
+    report.begin_test(*row, client.path(), client.reach());
     auto sizes = row->word_only || options.sizes.empty() ? parse_sizes(row->sizes).value() : options.sizes;
     for (const std::uint64_t bytes : sizes) {
       if (sys::interrupted()) return fail(Code::gone, "interrupted");

@@ -64,19 +64,21 @@ PerfReport::PerfReport(const PerfOptions& options, bool software) : options_(opt
                {"progress", options.progress}, {"software", software}, {"server", options.server}};
 }
 
-void PerfReport::begin_test(const TestRow& test, const std::string& path) {
+void PerfReport::begin_test(const TestRow& test, const std::string& path, const std::string& reach) {
   const std::uint32_t window = options_.window != 0 ? options_.window : test.window;
   document_["tests"].push_back({{"test", test.name},
                                 {"figure", figure_text(test.figure)},
                                 {"window", window},
                                 {"path", path},
+                                {"reach", reach},
                                 {"carrier", carrier_of(path)},
                                 {"results", Json::array()}});
   if (options_.json) return;
   fmt::print("\n{}\n", tinted(fmt::format("{}, {} memory to {} memory", test.name, options_.memory, options_.memory),
                               Tint::strong));
   if (software_) fmt::print("  software devices on this machine: not the speed of a NIC\n");
-  fmt::print("{}", wrap(fmt::format("carrier: {}; path: {}", carrier_of(path), path), 2, 4));
+  fmt::print("{}",
+             wrap(fmt::format("carrier: {}; memory reached by: {}; path: {}", carrier_of(path), reach, path), 2, 4));
   fmt::print("{}", wrap(remark(test, options_), 2, 4));
   if (test.figure == Figure::bandwidth) {
     fmt::print(" {:>10} {:>12} {:>16} {:>16}\n", "#bytes", "#iterations", options_.bits ? "BW[Gb/s]" : "BW[GB/s]",

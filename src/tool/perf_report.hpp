@@ -16,7 +16,7 @@ namespace strait::tool {
 class PerfReport {
  public:
   PerfReport(const PerfOptions& options, bool software);
-  void begin_test(const TestRow& test, const std::string& path);
+  void begin_test(const TestRow& test, const std::string& path, const std::string& reach);
   // For Goal::tick: draws the progress line once a run has lasted two seconds and stderr is a terminal.
   [[nodiscard]] std::function<void(std::uint64_t, double)> ticker(const TestRow& test, std::uint64_t bytes);
   void add(const TestRow& test, const Measured& measured);

@@ -57,17 +57,23 @@ INSTANTIATE_TEST_SUITE_P(Every, PerfSpawn,
                                   (std::get<1>(row.param)[0] == 'h' ? "_host" : "_soft");
                          });
 
-// Every way to accelerators' memory, chosen by name: the bytes are right whichever it is.
-class PerfReach : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Ways, PerfReach, ::testing::Values("auto", "dmabuf", "peermem", "p2p", "staged"),
-                         [](const auto& way) { return std::string(way.param); });
+// Every way to accelerators' memory, chosen by name: it is the one that is taken, and the bytes are right.
+class PerfReach : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
+INSTANTIATE_TEST_SUITE_P(Ways, PerfReach,
+                         ::testing::Values(std::pair{"auto", "dma-buf fd"}, std::pair{"dmabuf", "dma-buf fd"},
+                                           std::pair{"peermem", "peer-memory client"},
+                                           std::pair{"p2p", "nvidia_p2p pages"},
+                                           std::pair{"staged", "staged through host"}),
+                         [](const auto& way) { return std::string(way.param.first); });
 
 TEST_P(PerfReach, MeasuresAndVerifies) {
+  const auto [reach, way] = GetParam();
   for (const char* test : {"put_bw", "get_bw"}) {
-    const Outcome outcome = strait({"perf", "--spawn", "--json", "--memory", "soft:0", "--reach", GetParam(), "--test",
-                                    test, "--sizes", "64,64K,1M", "--iterations", "20", "--warmup", "1"});
+    const Outcome outcome = strait({"perf", "--spawn", "--json", "--memory", "soft:0", "--reach", reach, "--test", test,
+                                    "--sizes", "64,64K,1M", "--iterations", "20", "--warmup", "1"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     const json report = json::parse(outcome.out);
+    EXPECT_EQ(report.at("tests").at(0).value("reach", ""), way);
     for (const json& line : report.at("tests").at(0).at("results")) EXPECT_EQ(line.at("verified"), true) << line;
     EXPECT_EQ(report.at("tests").at(0).at("results").size(), 3u);
   }
