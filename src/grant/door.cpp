@@ -13,7 +13,6 @@
 namespace strait::grant {
 namespace {
 
-constexpr std::size_t kMaxGuests = 4096;
 constexpr std::int64_t kLookNs = 1'000'000;  // at marks and the clock; who lets go says so
 
 }  // namespace
@@ -29,10 +28,10 @@ struct Door::Guest {
   }
 };
 
-Door::Door(Clerk& clerk) : clerk_(clerk) {}
+Door::Door(Clerk& clerk, std::size_t most, WhoIs who_is) : clerk_(clerk), most_(most), who_is_(who_is) {}
 
-Result<std::unique_ptr<Door>> Door::open(const NodeId& node, Clerk& clerk) {
-  std::unique_ptr<Door> door(new Door(clerk));
+Result<std::unique_ptr<Door>> Door::open(const NodeId& node, Clerk& clerk, std::size_t most, WhoIs who_is) {
+  std::unique_ptr<Door> door(new Door(clerk, most, who_is));
   STRAIT_TRY(door->ledger_, sys::make_published_file("strait ledger", kLedgerBytes));
   STRAIT_TRY(door->wake_, sys::Event::make());
   STRAIT_CHECK(sys::fill_random(std::as_writable_bytes(std::span(&door->probe_, 1))));
@@ -69,10 +68,10 @@ void Door::accept_all() {
   for (;;) {
     auto socket = sys::accept_one(listener_.get());
     if (!socket) return;
-    const auto who = sys::peer_credentials(socket->get());
+    const auto who = who_is_(socket->get());
     const std::lock_guard lock(mutex_);
     // Who may not read this user's files may not map this user's memory.
-    if (!who || who->uid != sys::user_id() || guests_.size() >= kMaxGuests || !thread_.add(socket->get())) {
+    if (!who || who->uid != sys::user_id() || guests_.size() >= most_ || !thread_.add(socket->get())) {
       ++counts_.refused;
       continue;
     }

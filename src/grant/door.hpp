@@ -52,13 +52,17 @@ struct Holdout {
   bool inside = false;  // an operation of it has not come out; otherwise it only has not unmapped the memory
 };
 
+inline constexpr std::size_t kGuests = 4096;
+
 struct DoorCounts {
   std::uint64_t guests = 0, maps = 0, copies = 0, refused = 0, revoked = 0, garbage = 0, holdouts = 0;
 };
 
 class Door {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<Door>> open(const NodeId& node, Clerk& clerk);
+  // `most`: guests at a time; further ones are turned away.
+  [[nodiscard]] static Result<std::unique_ptr<Door>> open(const NodeId& node, Clerk& clerk, std::size_t most = kGuests,
+                                                          WhoIs who_is = sys::peer_credentials);
   ~Door();
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
@@ -81,7 +85,7 @@ class Door {
     std::uint64_t stamp = 0;
     std::vector<Guest*> holders;
   };
-  explicit Door(Clerk& clerk);
+  Door(Clerk& clerk, std::size_t most, WhoIs who_is);
   void serve_all();
   void accept_all();
   [[nodiscard]] bool serve(Guest& guest);  // false: it is to go
@@ -97,6 +101,8 @@ class Door {
   }
 
   Clerk& clerk_;
+  const std::size_t most_;
+  const WhoIs who_is_;
   sys::ProcessFd listener_;
   sys::PublishedFile ledger_;
   sys::Event wake_;

@@ -16,6 +16,7 @@
 #include <type_traits>
 
 #include "base/error.hpp"
+#include "sys/socket.hpp"
 
 namespace strait::grant {
 
@@ -97,5 +98,8 @@ void say(Note& note, const std::string& text);
 [[nodiscard]] Status send_note(int socket, const Note& note, std::span<const int> fds = {});
 
 [[nodiscard]] std::string door_name(const NodeId& node);
+
+// Who is at the other end of a local socket: the kernel's word, in tests another.
+using WhoIs = Result<sys::PeerCredentials> (*)(int socket);
 
 }  // namespace strait::grant

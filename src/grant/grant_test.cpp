@@ -66,9 +66,9 @@ struct Memory {
 };
 
 struct Owner final : Clerk {
-  Owner() {
+  explicit Owner(std::size_t most = kGuests, WhoIs who_is = sys::peer_credentials) {
     if (!sys::fill_random(id)) throw std::runtime_error("random");
-    door = Door::open(id, *this).value();
+    door = Door::open(id, *this, most, who_is).value();
   }
   Result<Offer> on_ask(const Subject& subject, const Proof&, Way) override {
     const auto found = memories.find(subject.region_id);
@@ -268,6 +268,52 @@ TEST(Grant, ByCopyIsRefusedWhereTheOwnerOrTheVisitorSaysSo) {
   const auto unwelcome = Host::visit(owner.id, soon()).value();
   EXPECT_EQ(unwelcome->no_copies_because(), "the owner wants none");
   refuse(unwelcome);
+}
+
+Result<sys::PeerCredentials> another_user(int socket) {
+  STRAIT_TRY(sys::PeerCredentials who, sys::peer_credentials(socket));
+  ++who.uid;
+  return who;
+}
+
+TEST(Grant, IsAskedOfTheSameUserOnly) {
+  const Owner owner;
+  const auto host = Host::visit(owner.id, soon(), sys::real_calls(), {}, another_user);
+  ASSERT_FALSE(host);
+  EXPECT_EQ(host.error().code, Code::denied);
+  EXPECT_NE(host.error().text.find("grants are for processes of the same user"), std::string::npos)
+      << host.error().text;
+  EXPECT_TRUE(Host::visit(owner.id, soon()));
+}
+
+TEST(Grant, IsGivenToTheSameUserOnly) {
+  const Owner owner(kGuests, another_user);
+  const auto host = Host::visit(owner.id, soon());
+  ASSERT_FALSE(host);
+  EXPECT_NE(host.error().code, Code::timeout) << "it is turned away, not left standing";
+  EXPECT_EQ(owner.door->counts().refused, 1u);
+  EXPECT_EQ(owner.door->counts().guests, 0u);
+}
+
+TEST(Hostile, AFloodOfGuestsIsTurnedAwayAndOthersAreServed) {
+  Owner owner(3);
+  Memory& memory = owner.add();
+  const Visitor visitor(owner);
+  std::vector<sys::Fd> flood;
+  for (int i = 0; i < 50; ++i) flood.push_back(sys::unix_connect(door_name(owner.id), soon()).value());
+  for (std::size_t i = 2; i < flood.size(); ++i) {
+    ASSERT_TRUE(sys::wait_ready(flood[i].get(), false, soon())) << i;
+    EXPECT_TRUE(sys::peer_closed(flood[i].get())) << i;
+  }
+  EXPECT_EQ(owner.door->counts().guests, 3u);
+  EXPECT_EQ(owner.door->counts().refused, 48u);
+  EXPECT_TRUE(visitor.host->ask(memory.subject, {}, soon()));
+  EXPECT_FALSE(Host::visit(owner.id, soon()));
+  flood.clear();  // who leaves makes room
+  const sys::Deadline deadline = soon();
+  bool again = false;
+  while (!again && !deadline.passed()) again = static_cast<bool>(Host::visit(owner.id, soon()));
+  EXPECT_TRUE(again);
 }
 
 // An owner that plays by no rules: what it sends is refused, and no memory of the visitor is touched for it.

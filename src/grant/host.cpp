@@ -5,6 +5,7 @@
 #include <span>
 
 #include "sys/aligned.hpp"
+#include "sys/private_file.hpp"
 #include "sys/process.hpp"
 #include "sys/socket.hpp"
 
@@ -16,12 +17,12 @@ constexpr std::size_t kFirstSlots = 64;
 }  // namespace
 
 Result<std::shared_ptr<Host>> Host::visit(const NodeId& node, sys::Deadline deadline, const sys::Calls& calls,
-                                          std::string no_copies) {
+                                          std::string no_copies, WhoIs who_is) {
   std::shared_ptr<Host> host(new Host());
   host->no_copies_because_ = std::move(no_copies);
   STRAIT_TRY(sys::Fd socket, sys::unix_connect(door_name(node), deadline, calls));
   host->socket_ = sys::ProcessFd(std::move(socket));
-  STRAIT_CHECK(host->greet(deadline, calls));
+  STRAIT_CHECK(host->greet(deadline, calls, who_is));
   host->own_table_ = std::make_unique<WindowTable>(kFirstSlots);
   host->table_.store(host->own_table_.get());
   return host;
@@ -33,7 +34,13 @@ Host::~Host() {
   ledger_.release();
 }
 
-Status Host::greet(sys::Deadline deadline, const sys::Calls& calls) {
+Status Host::greet(sys::Deadline deadline, const sys::Calls& calls, WhoIs who_is) {
+  // The door's name is no secret: whoever was first to take it listens there. Another user is told nothing.
+  STRAIT_TRY(const sys::PeerCredentials who, who_is(socket_.get()));
+  if (who.uid != sys::user_id())
+    return fail(Code::denied, "the owner's process {} belongs to user {}: grants are for processes of the same user",
+                who.pid, who.uid);
+  pid_ = who.pid;
   // The owner only reads the marks: sealed like everything that crosses, and written through this mapping.
   STRAIT_TRY(sys::PublishedFile marks, sys::make_published_file("strait marks", kMarksBytes, calls));
   Note hello;
@@ -50,8 +57,6 @@ Status Host::greet(sys::Deadline deadline, const sys::Calls& calls) {
   STRAIT_CHECK(sys::check_sealed(packet.fds[0].get(), kLedgerBytes));
   STRAIT_TRY(ledger_, sys::map_file(packet.fds[0].get(), 0, kLedgerBytes, sys::Protect::read, calls));
   STRAIT_TRY(wake_, sys::Event::take_over(std::move(packet.fds[1])));
-  STRAIT_TRY(const sys::PeerCredentials who, sys::peer_credentials(socket_.get()));
-  pid_ = who.pid;
   marks_ = std::move(marks.memory);
   needs_fence_ = note.barriers == 0;
   if (no_copies_because_.empty() && note.text[0] != '\0') no_copies_because_ = note.text.data();  // the owner's reason

@@ -31,7 +31,8 @@ class Host {
   // empty: it does.
   [[nodiscard]] static Result<std::shared_ptr<Host>> visit(const NodeId& node, sys::Deadline deadline,
                                                            const sys::Calls& calls = sys::real_calls(),
-                                                           std::string no_copies = {});
+                                                           std::string no_copies = {},
+                                                           WhoIs who_is = sys::peer_credentials);
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -77,7 +78,7 @@ class Host {
     Note note;
     std::vector<sys::Fd> fds;
   };
-  [[nodiscard]] Status greet(sys::Deadline deadline, const sys::Calls& calls);
+  [[nodiscard]] Status greet(sys::Deadline deadline, const sys::Calls& calls, WhoIs who_is);
   [[nodiscard]] Result<Way> open_locked(const Subject& subject, Answer answer);
   void add_locked(std::unique_ptr<Window> window);
   void next_generation_locked();
