@@ -50,6 +50,10 @@ class Clerk {
 struct Holdout {
   std::int32_t pid = 0;
   bool inside = false;  // an operation of it has not come out; otherwise it only has not unmapped the memory
+  // "process 4711"; of another PID namespace it has no number here, and the kernel says 0.
+  [[nodiscard]] std::string who() const {
+    return pid == 0 ? "a process of another PID namespace" : fmt::format("process {}", pid);
+  }
 };
 
 inline constexpr std::size_t kGuests = 4096;

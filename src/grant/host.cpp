@@ -61,6 +61,10 @@ Status Host::greet(sys::Deadline deadline, const sys::Calls& calls, WhoIs who_is
   needs_fence_ = note.barriers == 0;
   if (no_copies_because_.empty() && note.text[0] != '\0') no_copies_because_ = note.text.data();  // the owner's reason
   if (!no_copies_because_.empty()) return {};
+  if (pid_ == 0) {
+    no_copies_because_ = "it is in another PID namespace, out of reach of process_vm_readv";
+    return {};
+  }
   // What copies will do, on one word.
   std::uint64_t seen = 0;
   const iovec near{&seen, sizeof seen};

@@ -31,6 +31,16 @@ TEST_F(Apart, InAUserNamespace) {
   EXPECT_EQ(middle_->quit().status, 0);
 }
 
+// With process numbers of its own besides, as a container has: to the kernel each is nobody to the other.
+TEST_F(Apart, InAPidNamespace) {
+  meet({"/usr/bin/unshare", "-U", "-r", "-p", "-f"});
+  const std::string said = unwrapped(friend_->quit().err);
+  EXPECT_NE(said.find("messages through shared memory (large ones copied twice: no process_vm_readv)"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(middle_->quit().status, 0);
+}
+
 TEST_F(Apart, AnotherUser) {
   // Only root can start a process of another user.
   std::vector<std::string> as_nobody{"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};

@@ -180,9 +180,9 @@ Result<Link*> Engine::link_by_gid(const Gid& gid, std::uint32_t qpn, std::unique
   if (Link* const link = known()) return link;
   if (!sys::is_own_address(gid)) return static_cast<Link*>(nullptr);
   LinkPolicy policy = link_policy();
-  const std::set<pid_t> shunned = shunned_;
+  const Shunned shunned = shunned_;
   policy.shunned = &shunned;
-  pid_t silent = 0;
+  std::optional<pid_t> silent;
   lock.unlock();
   auto opened = open_link(
       id_, name, nullptr, wake_.fd(), policy, sys::Deadline::after_ns(kDoorLimitNs),
@@ -194,7 +194,7 @@ Result<Link*> Engine::link_by_gid(const Gid& gid, std::uint32_t qpn, std::unique
       &silent);
   lock.lock();
   if (!opened) {
-    if (silent != 0) shunned_.insert(silent);
+    if (silent) shunned_.add(*silent, name);
     if (config_.carrier == Carrier::grant) return std::move(opened).error();
     return static_cast<Link*>(nullptr);
   }
@@ -223,8 +223,9 @@ Result<std::string> Engine::describe_qp(std::uint32_t qpn) {
   if (qp->packets) return packets_->describe(*qp);
   if (qp->link == nullptr) return std::string("not connected");
   Link& link = *qp->link;
-  if (link.peer_reaches_us()) return fmt::format("ring grant to process {}, one copy by the owner", link.peer_pid);
-  return fmt::format("ring grant to process {}, two copies through the ring ({})", link.peer_pid,
+  if (link.peer_reaches_us())
+    return fmt::format("ring grant to {}, one copy by the owner", process_text(link.peer_pid));
+  return fmt::format("ring grant to {}, two copies through the ring ({})", process_text(link.peer_pid),
                      link.cross_reason.empty() ? "the other process may not read this one" : link.cross_reason);
 }
 

@@ -555,7 +555,7 @@ class Engine {
   };
   std::vector<sys::ProcessFd> doors_;                       // one for each address
   std::unordered_map<std::string, EngineId> behind_doors_;  // who answered there
-  std::set<pid_t> shunned_;                                 // did not answer in time: only packets with them
+  Shunned shunned_;                                         // did not answer in time: only packets with them
   std::vector<Greeting> greeting_;
   sys::Event wake_;
   sys::Timer timer_;

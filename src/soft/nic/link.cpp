@@ -73,8 +73,8 @@ Result<Hello> read_hello(const sys::Packet& packet, std::size_t fds) {
 Result<pid_t> same_user(int socket) {
   STRAIT_TRY(const sys::PeerCredentials who, sys::peer_credentials(socket));
   if (who.uid != sys::user_id()) {
-    return fail(Code::denied, "process {} belongs to user {}: the ring grant is for processes of the same user",
-                who.pid, who.uid);
+    return fail(Code::denied, "{} belongs to user {}: the ring grant is for processes of the same user",
+                process_text(who.pid), who.uid);
   }
   return who.pid;
 }
@@ -84,16 +84,26 @@ Status send_hello(int socket, const EngineId& self, const LinkPolicy& policy, st
   return sys::send_packet(socket, std::as_bytes(std::span(&hello, 1)), fds);
 }
 
+// Where the engine that greets is found by others.
+std::vector<std::string> doors_of(const Hello& hello) {
+  std::vector<std::string> doors;
+  if (hello.range == 0 || hello.range > 255) return doors;
+  for (std::size_t i = 0; i < hello.gid_count && i < kMostGids; ++i)
+    doors.push_back(door_name(hello.gids[i], static_cast<std::uint8_t>(hello.range)));
+  return doors;
+}
+
 // What both sides agree on. Tries what large copies will do, on one word, and remembers the reason if the system says
 // no.
 void agree(Link& link, const Hello& hello, const LinkPolicy& policy) {
   link.lossy = policy.lossy || hello.lossy != 0;
-  if (hello.range > 0 && hello.range <= 255) {
-    for (std::size_t i = 0; i < hello.gid_count && i < kMostGids; ++i)
-      link.doors.push_back(door_name(hello.gids[i], static_cast<std::uint8_t>(hello.range)));
-  }
+  for (std::string& door : doors_of(hello)) link.doors.push_back(std::move(door));
   if (!policy.cross_copies) {
     link.cross_reason = "switched off by option cross_memory";
+    return;
+  }
+  if (link.peer_pid == 0) {
+    link.cross_reason = "it is in another PID namespace, out of reach of process_vm_readv";
     return;
   }
   std::uint64_t seen = 0;
@@ -117,6 +127,10 @@ Result<std::unique_ptr<Link>> make_link(sys::Mapping mapping, unsigned side) {
 }
 
 }  // namespace
+
+std::string process_text(pid_t process) {
+  return process == 0 ? "a process of another PID namespace" : fmt::format("process {}", process);
+}
 
 std::string socket_name(const EngineId& engine) {
   std::string name = "strait-nic-";
@@ -142,7 +156,7 @@ std::uint64_t this_host() {
 
 Result<std::unique_ptr<Link>> open_link(const EngineId& self, const std::string& name, const EngineId* expected,
                                         int own_event_fd, const LinkPolicy& policy, sys::Deadline deadline,
-                                        const std::function<void()>& progress, pid_t* silent) {
+                                        const std::function<void()>& progress, std::optional<pid_t>* silent) {
   STRAIT_TRY(sys::Fd memory_fd, sys::make_sealed_memfd("strait-channel", sizeof(ChannelMemory), *policy.calls));
   STRAIT_TRY(sys::Mapping mapping,
              sys::map_file(memory_fd.get(), 0, sizeof(ChannelMemory), sys::Protect::read_write, *policy.calls));
@@ -152,8 +166,8 @@ Result<std::unique_ptr<Link>> open_link(const EngineId& self, const std::string&
   memory->slot_bytes = kSlotBytes;
   STRAIT_TRY(sys::Fd socket, sys::unix_connect(name, deadline, *policy.calls));
   STRAIT_TRY(const pid_t pid, same_user(socket.get()));
-  if (policy.shunned != nullptr && policy.shunned->contains(pid))
-    return fail(Code::denied, "process {} did not answer before", pid);
+  if (policy.shunned != nullptr && policy.shunned->contains(pid, {name}))
+    return fail(Code::denied, "{} did not answer before", process_text(pid));
   const int fds[] = {memory_fd.get(), own_event_fd};
   STRAIT_CHECK(send_hello(socket.get(), self, policy, fds));
 
@@ -174,8 +188,9 @@ Result<std::unique_ptr<Link>> open_link(const EngineId& self, const std::string&
     if (packet.error().code != Code::again) return std::move(packet).error();
     if (deadline.passed()) {
       if (silent != nullptr) *silent = pid;
-      return with_remedy(fail(Code::timeout, "the NIC engine of process {} did not answer before the deadline", pid),
-                         "A peer with progress=caller must call poll() for its engine to run.");
+      return with_remedy(
+          fail(Code::timeout, "the NIC engine of {} did not answer before the deadline", process_text(pid)),
+          "A peer with progress=caller must call poll() for its engine to run.");
     }
     progress();
     (void)sys::wait_ready(socket.get(), false, sys::Deadline::after_ns(1'000'000));
@@ -187,14 +202,14 @@ Result<std::unique_ptr<Link>> accept_link(const EngineId& self, sys::Fd& socket,
   STRAIT_TRY(sys::Packet packet, sys::receive_packet(socket.get(), sizeof(Hello)));
   STRAIT_TRY(const Hello hello, read_hello(packet, 2));
   STRAIT_TRY(const pid_t pid, same_user(socket.get()));
-  if (policy.shunned != nullptr && policy.shunned->contains(pid))
-    return fail(Code::denied, "packets were agreed on with process {}", pid);
+  if (policy.shunned != nullptr && policy.shunned->contains(pid, doors_of(hello)))
+    return fail(Code::denied, "packets were agreed on with {}", process_text(pid));
   STRAIT_CHECK(sys::check_sealed(packet.fds[0].get(), sizeof(ChannelMemory)));
   STRAIT_TRY(sys::Mapping mapping,
              sys::map_file(packet.fds[0].get(), 0, sizeof(ChannelMemory), sys::Protect::read_write, *policy.calls));
   const auto* memory = reinterpret_cast<const ChannelMemory*>(mapping.data());
   if (memory->magic != kChannelMagic || memory->slots != kSlots || memory->slot_bytes != kSlotBytes) {
-    return fail(Code::invalid, "process {} sent a channel of another layout", pid);
+    return fail(Code::invalid, "{} sent a channel of another layout", process_text(pid));
   }
   STRAIT_TRY(auto link, make_link(std::move(mapping), 1));
   link->peer = hello.engine;

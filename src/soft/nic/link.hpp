@@ -7,11 +7,13 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -117,12 +119,33 @@ class Link {
   unsigned side_;
 };
 
+// Engines with which only packets are exchanged: by process, or by their doors where they are in another PID namespace
+// and their processes have no number here.
+struct Shunned {
+  std::set<pid_t> processes;
+  std::set<std::string> doors;
+  void add(pid_t process, const std::string& door) {
+    if (process != 0) {
+      processes.insert(process);
+    } else {
+      doors.insert(door);
+    }
+  }
+  [[nodiscard]] bool contains(pid_t process, const std::vector<std::string>& its_doors) const {
+    if (process != 0) return processes.contains(process);
+    return std::any_of(its_doors.begin(), its_doors.end(), [&](const auto& door) { return doors.contains(door); });
+  }
+};
+
+// "process 4711"; of another PID namespace it has no number here, and the kernel says 0.
+[[nodiscard]] std::string process_text(pid_t process);
+
 struct LinkPolicy {
   bool cross_copies = true;  // option cross_memory
   bool lossy = false;        // messages are checked and sent again, because some are lost on purpose
   std::uint8_t range = 0;    // of this engine's queue pairs, on these addresses: found there by others
   std::vector<std::array<std::uint8_t, 16>> gids = {};
-  const std::set<pid_t>* shunned = nullptr;  // processes with which only packets are exchanged
+  const Shunned* shunned = nullptr;
   const sys::Calls* calls = &sys::real_calls();
 };
 
@@ -133,7 +156,7 @@ struct LinkPolicy {
                                                       const EngineId* expected, int own_event_fd,
                                                       const LinkPolicy& policy, sys::Deadline deadline,
                                                       const std::function<void()>& progress,
-                                                      pid_t* silent = nullptr);  // who did not answer in time
+                                                      std::optional<pid_t>* silent = nullptr);  // who was too late
 // Passive side, one step: reads the hello from an accepted socket. Code::again: it has not arrived yet.
 [[nodiscard]] Result<std::unique_ptr<Link>> accept_link(const EngineId& self, sys::Fd& socket, int own_event_fd,
                                                         const LinkPolicy& policy);
