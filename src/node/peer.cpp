@@ -123,7 +123,13 @@ void Core::describe_lane(strait_lane& lane, const std::string& peer_name) const 
 
 // Before anybody else sees the lane.
 void Core::mention_grants(strait_lane& lane, strait_peer& peer) const {
-  if (!door_ || !peer.same_host) return;  // whose options asked for that knows it; strait_node_info says it too
+  if (!peer.same_host) return;
+  if (!door_) {
+    // Whose options asked for that knows it, and strait_node_info says it too; unless another option asked for grants.
+    if (settings_.grants == Grants::map || settings_.grants == Grants::copy)
+      lane.path += fmt::format("; no map or copy grants: {}", no_grants_because_);
+    return;
+  }
   const std::lock_guard lock(peer.host_mutex);
   if (lane.near_side == nullptr) {
     lane.path += fmt::format("; no map or copy grants: {}", peer.no_grants_because);

@@ -76,6 +76,25 @@ TEST(Granted, NothingWhereEitherSideSaysRing) {
   }
 }
 
+// What is between the bytes and the peer on purpose is not passed by; who asked for both is told so.
+TEST(Granted, NothingPastAStrictNic) {
+  for (const bool owner : {false, true}) {
+    SCOPED_TRACE(owner ? "the owner" : "the asker");
+    const NodeOptions strict = settings({{"strict", "1"}, {"grant", "map"}});
+    Pair pair(owner ? strict : granting("map"), owner ? granting("map") : strict);
+    Host host(pair);
+    Lane lane = pair.far.lane().value();
+    const std::string path = strait_lane_path(lane.raw());
+    EXPECT_NE(path.find("; no map or copy grants: "), std::string::npos) << path;
+    const std::string why = "option strict: the NIC is to see every operation";
+    if (!owner) {
+      EXPECT_TRUE(path.ends_with("; no map or copy grants: " + why)) << path;
+    }
+    EXPECT_EQ(info(owner ? pair.owner : pair.asker)["grants"]["off_because"], why);
+    EXPECT_NE(way_of(lane.put(host.local.region.all(), host.place.at(0))), "map grant");
+  }
+}
+
 TEST(Granted, OnlyWhatWasAskedFor) {
   Pair pair(granting("map"), granting("map"));
   std::vector<std::uint8_t> bytes(65536);

@@ -93,6 +93,14 @@ TEST_P(Wrong, IsCaught) {
   EXPECT_NE(outcome.err.find("  seed 7 (option strict_seed)\n"), std::string::npos) << outcome.err;
 }
 
+// Who asks for map grants besides gets none: the NIC sees every operation.
+TEST(WrongWithGrants, IsCaughtToo) {
+  const Outcome outcome = run({std::string(STRAIT_EXAMPLES_WRONG) + "/wrong_source_changed"}, 60,
+                              {{"STRAIT_STRICT", "1"}, {"STRAIT_GRANT", "map"}});
+  EXPECT_EQ(outcome.status, 66) << outcome.out << outcome.err;
+  EXPECT_NE(outcome.err.find("rule source-changed"), std::string::npos) << outcome.err;
+}
+
 TEST_P(Wrong, PutRightItPasses) {
   const Outcome outcome = run({program("fixed")}, 60, environment(true));
   EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
