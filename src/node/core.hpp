@@ -243,7 +243,9 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   void ask_for_grant(strait_peer& peer, const rendezvous::Target& target, sys::Deadline deadline);
   [[nodiscard]] std::vector<grant::Holdout> take_back(strait_region& region, sys::Deadline deadline);
   [[nodiscard]] bool is_held(const strait_region& region);
-  [[nodiscard]] bool leave_pages(strait_region& region, const std::vector<grant::Holdout>& holdouts);
+  // Null: done, or nothing to do. Otherwise why the pages stay those that the peer maps.
+  [[nodiscard]] const char* leave_pages(strait_region& region, const std::vector<grant::Holdout>& holdouts);
+  [[nodiscard]] std::optional<std::vector<strait_region*>> all_revoked_beside_locked(const strait_region& region);
   [[nodiscard]] rendezvous::Target target_of(const strait_region& region) const;
   [[nodiscard]] Result<std::unique_ptr<strait_lane>> make_lane(std::uint32_t depth, std::uint32_t signal_every,
                                                                bool shared, std::uint8_t rail);

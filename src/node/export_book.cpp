@@ -115,6 +115,14 @@ Result<ExportBook::Shared> ExportBook::find_out(const buffer::Claim& claim, cons
   return shared;
 }
 
+void ExportBook::forget(const buffer::Range& range) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(entries_, [&](const auto& entry) {
+    const auto [address, length_bytes, identity] = entry.first;
+    return address < range.address + range.length_bytes && range.address < address + length_bytes;
+  });
+}
+
 void ExportBook::registered(const Reached& how) {
   const bool first_way = how.way() == exports::Way::dmabuf;
   // Mostly there is nothing to take back, which is known without the lock.

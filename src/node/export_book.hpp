@@ -93,6 +93,8 @@ class ExportBook {
   // Found out now, whatever is known: a NIC has refused what was.
   [[nodiscard]] Result<Shared> find_out(const buffer::Claim& claim, const exports::NicAbilities& nic,
                                         const exports::Policy& policy, Reached::Files& files);
+  // What lies there now is other memory than what is known.
+  void forget(const buffer::Range& range);
   // A NIC has registered it: from now on that is how memory of its device is reached, as far as anybody knows.
   void registered(const Reached& how);
   [[nodiscard]] std::optional<Taken> last_of(const std::string& device) const;

@@ -227,35 +227,59 @@ void Core::ask_for_grant(strait_peer& peer, const rendezvous::Target& target, sy
 
 std::vector<grant::Holdout> Core::take_back(strait_region& region, sys::Deadline deadline) {
   if (!door_ || region.access == 0) return {};
-  return door_->revoke(region.id, deadline);
+  return door_->revoke(region.id, region.left_behind ? sys::Deadline::after_ns(0) : deadline);
 }
 
 bool Core::is_held(const strait_region& region) {
   return door_ && region.access != 0 && !region.left_behind && door_->is_held(region.id);
 }
 
+// The other regions of its memory, if none of them is good for anybody any more.
+std::optional<std::vector<strait_region*>> Core::all_revoked_beside_locked(const strait_region& region) {
+  std::vector<strait_region*> others;
+  const auto look_at = [&](strait_region* one) {
+    if (one->memory == region.memory && one != &region) others.push_back(one);
+  };
+  for (const auto& [id, one] : regions_) look_at(one);
+  for (const auto& one : draining_) look_at(one.get());
+  for (const strait_region* const one : others)
+    if (one->state.load() != RegionState::revoked || lanes_hold(*one, nullptr)) return std::nullopt;
+  // One that is being dropped right now is in neither list.
+  if (others.size() + 1 != region.memory->shared) return std::nullopt;
+  return others;
+}
+
 // Somebody still maps the region's pages. They are left to it: the memory gets others, with the same bytes, at the same
-// address. Only where nothing else refers to the old ones.
-bool Core::leave_pages(strait_region& region, const std::vector<grant::Holdout>& holdouts) {
-  if (holdouts.empty()) return true;
+// address. Only where nobody may refer to the old ones any more.
+const char* Core::leave_pages(strait_region& region, const std::vector<grant::Holdout>& holdouts) {
+  if (holdouts.empty() || region.left_behind) return nullptr;
   counters_.get("grant_holdouts").add(holdouts.size());
   {
     const std::lock_guard lock(regions_mutex_);
-    if (region.memory == nullptr || region.memory->shared != 1 || region.claim.sort != STRAIT_SORT_HOST) return false;
+    if (region.memory == nullptr || region.claim.sort != STRAIT_SORT_HOST)
+      return "this memory cannot be given other pages";
+    if (!all_revoked_beside_locked(region)) return "other regions of this memory are in use";
   }
   // Registrations name the old pages.
   region.local.reset();
   region.exported.reset();
   const buffer::Range range = region.claim.whole;
+  book_.forget(range);
   if (cache_) cache_->invalidate(range.address, range.length_bytes);
   const auto renewed = region.claim.provider->advise(range, STRAIT_ADVICE_OWN_PAGES, STRAIT_HOST_PLACE);
-  if (!renewed || *renewed != buffer::Provider::Advised::done) return false;
-  region.left_behind = true;
+  if (!renewed || *renewed != buffer::Provider::Advised::done) return "this memory could not be given other pages";
+  {
+    const std::lock_guard lock(regions_mutex_);
+    region.left_behind = true;
+    if (const auto others = all_revoked_beside_locked(region)) {
+      for (strait_region* const one : *others) one->left_behind = true;
+    }
+  }
   counters_.get("pages_left").add();
   log_.write(Level::warn,
-             "process {} did not let go of region {} in time: its pages were left to it, and the memory has others now",
-             holdouts[0].pid, region.id);
-  return true;
+             "{} did not let go of region {} in time: its pages were left to it, and the memory has others now",
+             holdouts[0].who(), region.id);
+  return nullptr;
 }
 
 }  // namespace strait::node

@@ -367,14 +367,13 @@ Status Core::revoke(strait_region& region, sys::Deadline deadline) {
     reap_shared_lanes();
     if (turn > 64) (void)sys::nap_on(-1, 50'000);
   }
-  if (!leave_pages(region, holdouts)) {
+  if (const char* const why = leave_pages(region, holdouts); why != nullptr) {
     return quarantined(
         region,
-        fail(Code::timeout,
-             "no operation finds the region any more, but process {} {}, and this memory cannot be given other pages; "
-             "it stays quarantined",
-             holdouts[0].pid, holdouts[0].inside ? "has not come out of it" : "has not let go of its mapping"),
-        "end that process, then revoke again; do not put new data into the memory before");
+        fail(Code::timeout, "no operation finds the region any more, but {} {}, and {}; it stays quarantined",
+             holdouts[0].who(), holdouts[0].inside ? "has not come out of it" : "has not let go of its mapping", why),
+        "end that process, or revoke every other region of the memory, then revoke again; do not put new data into the "
+        "memory before");
   }
   release_local(region);
   return {};
@@ -392,7 +391,7 @@ void Core::drop(strait_region* raw) {
   }
   const std::vector<grant::Holdout> holdouts = take_back(*region, sys::Deadline::after_ns(kDropGraceNs));
   reap_shared_lanes();
-  if (!lanes_hold(*region, nullptr) && leave_pages(*region, holdouts)) {
+  if (!lanes_hold(*region, nullptr) && leave_pages(*region, holdouts) == nullptr) {
     release_local(*region);
     return;
   }

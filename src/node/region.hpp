@@ -105,8 +105,8 @@ struct strait_region {
   std::vector<strait::node::RemoteKeys> remote;  // one per rail; empty once revoked
   std::vector<strait::node::GrantedKey> granted;
   strait::node::Signals signals;
-  strait::sys::Mapping view_mapping;  // of accelerator memory that lies in a file
-  bool left_behind = false;           // its pages were left to a peer that would not let go
+  strait::sys::Mapping view_mapping;     // of accelerator memory that lies in a file
+  std::atomic<bool> left_behind{false};  // its pages were left to a peer that would not let go
   std::shared_ptr<strait::node::Reached> exported;
   strait::node::Reached::Files files;  // only where they could not be opened again for what is registered later
 

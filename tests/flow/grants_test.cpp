@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Map and copy grants through the public API: which way an operation goes and says it goes, what happens to the way
 // when its owner takes it back, and to who will not let go.
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -16,7 +21,11 @@ NodeOptions granting(const std::string& grant) {
 
 std::string way_of(Operation operation) {
   auto done = operation.wait(10s);
-  if (!done) return done.error().explain();
+  if (!done) {
+    std::string why = done.error().explain();
+    std::replace(why.begin(), why.end(), '\n', ' ');  // one line of a Wire
+    return why;
+  }
   const std::string path = done->path.str();
   return path.substr(0, path.find(" -> "));
 }
@@ -459,6 +468,28 @@ TEST(Killed, InTheMiddleOfALaterPutHoldsNothingUp) {
   killed_while_it_puts(31ms);
 }
 
+// Uses two regions of this process, and after a while a third.
+void use_two(Process::Wire wire) {
+  Node node = Node::open(granting("auto")).value();
+  Peer peer = node.connect(wire.hear()).value();
+  const Target places[] = {peer.lookup("block").value(), peer.lookup("other").value()};
+  Block local(node, "host", 65536, access::local);
+  local.fill(pattern(65536, 6));
+  for (const Target& place : places) wire.say(way_of(peer.put(local.region.all(), place.at(0))));
+  (void)wire.hear();
+  local.fill(pattern(65536, 7));
+  for (const Target& place : places) wire.say(way_of(peer.put(local.region.all(), place.at(0))));
+  // Those were refused, and their lane is in error with that.
+  wire.say(way_of(peer.lane().value().put(local.region.all(), peer.lookup("third").value().at(0))));
+  (void)wire.hear();
+}
+
+void stop(Process& process) {
+  process.signal(SIGSTOP);
+  siginfo_t stopped{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(process.pid()), &stopped, WSTOPPED | WNOWAIT), 0);
+}
+
 class Holdout : public testing::Test {
  protected:
   void open(const char* kind) {
@@ -467,9 +498,7 @@ class Holdout : public testing::Test {
     published.emplace(node->publish("block", block->region).value());
     user.wire().say(node->address());
     ASSERT_EQ(user.wire().hear(), "map grant");
-    user.signal(SIGSTOP);
-    siginfo_t stopped{};
-    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(user.pid()), &stopped, WSTOPPED | WNOWAIT), 0);
+    stop(user);
   }
   Process user{use};
   std::optional<Node> node;
@@ -493,6 +522,57 @@ TEST_F(Holdout, IsLeftThePages) {
   EXPECT_EQ(block->read(0, 65536), pattern(65536, 5));
   EXPECT_TRUE(again.revoke(5s));
   EXPECT_TRUE(block->memory().free());
+}
+
+// What the one who stays maps is the other region's too, so nothing can be done about it before that is over as well.
+TEST(HoldoutOfTwoRegions, IsLeftThePagesOnceBothAreRevoked) {
+  for (const bool dropped : {false, true}) {
+    SCOPED_TRACE(dropped ? "the first is dropped" : "the first is revoked again");
+    Process user{use_two};
+    Node node = Node::open(granting("auto")).value();
+    Memory memory = node.allocate(65536).value();
+    std::optional<Region> first = node.share(memory, access::all).value();
+    Region second = node.share(memory, access::all).value();
+    std::optional<Published> names[] = {node.publish("block", *first).value(), node.publish("other", second).value()};
+    user.wire().say(node.address());
+    ASSERT_EQ(user.wire().hear(), "map grant");
+    ASSERT_EQ(user.wire().hear(), "map grant");
+    stop(user);
+
+    auto revoked = first->revoke(200ms);
+    ASSERT_FALSE(revoked);
+    EXPECT_EQ(revoked.error().code, Code::timeout);
+    EXPECT_NE(revoked.error().text.find("process " + std::to_string(user.pid())), std::string::npos);
+    EXPECT_NE(revoked.error().text.find("other regions of this memory are in use"), std::string::npos)
+        << revoked.error().text;
+    EXPECT_EQ(counted(node, "pages_left"), 0);
+    if (dropped) first.reset();
+    revoked = second.revoke(200ms);
+    EXPECT_TRUE(revoked) << revoked.error().explain();
+    EXPECT_EQ(counted(node, "pages_left"), 1);
+    if (first) {
+      EXPECT_TRUE(first->revoke(200ms));
+    }
+
+    // The same bytes; and from here on it is other memory, for this process, for its NIC and for who it is shared with.
+    const auto holds = [&](std::uint32_t seed) {
+      [[maybe_unused]] const Unwatched unwatched;
+      return std::memcmp(memory.data(), pattern(65536, seed).data(), 65536) == 0;
+    };
+    EXPECT_TRUE(holds(6));
+    Region third = node.share(memory, access::all).value();
+    const Published published = node.publish("third", third).value();
+    user.signal(SIGCONT);
+    user.wire().say("go on");
+    EXPECT_NE(user.wire().hear(), "map grant");
+    EXPECT_NE(user.wire().hear(), "map grant");
+    EXPECT_EQ(user.wire().hear(), "copy grant");
+    EXPECT_TRUE(holds(7));
+    user.wire().say("go");
+    EXPECT_TRUE(third.revoke(5s));
+    for (auto& name : names) name.reset();
+    EXPECT_TRUE(memory.free());
+  }
 }
 
 TEST_F(Holdout, OfAnAcceleratorsMemoryIsWaitedFor) {
