@@ -14,7 +14,7 @@ TEST_P(Garbage, InItsOwnQueues) {
   connect_friend();
   connect_bad();
   friends_talk(1);
-  for (int seed = 1; seed <= 3; ++seed) (void)bad_->ask("queue 1 " + std::to_string(seed));
+  for (int seed = 1; seed <= 3; ++seed) bad_->must("queue 1 " + std::to_string(seed));
   friends_talk(10);
   nothing_stays();
 }
