@@ -436,6 +436,57 @@ void use(Process::Wire wire) {
   wire.say(way_of(peer.put(local.region.all(), place.at(0))));
 }
 
+// One that the kernel lets read nobody's memory who does not want that: root may, by a capability.
+void use_without_capabilities(Process::Wire wire) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[2] = {};
+  if (::syscall(SYS_capset, &header, none) != 0) return wire.say("capset failed");
+  const std::string address = wire.hear();
+  Node node = Node::open(granting("auto")).value();
+  Peer peer = node.connect(address).value();
+  Lane lane = peer.lane().value();
+  wire.say(strait_lane_path(lane.raw()));
+  const Target place = peer.lookup("bytes").value();
+  Block local(node, "host", 100000, access::local);
+  local.fill(pattern(100000, 8));
+  wire.say(way_of(lane.put(local.region.all(), place.at(0))));
+  local.fill(std::vector<std::uint8_t>(100000));
+  wire.say(way_of(lane.get(local.region.all(), place.at(0))));
+  wire.say(local.read(0, 100000) == pattern(100000, 8) ? "right" : "wrong");
+  const Target mapped = peer.lookup("block").value();
+  wire.say(way_of(lane.put(local.region.slice(0, 64), mapped.at(0))));
+  wire.say(std::to_string(counted(node, "copy_grants")));
+  (void)wire.hear();
+}
+
+// As Yama and containers do it. The bytes arrive all the same, and the path says why not sooner.
+TEST(Granted, NoCopiesWhereTheKernelRefusesThem) {
+  Process user{use_without_capabilities};
+  Node node = Node::open(granting("auto")).value();
+  std::vector<std::uint8_t> bytes(100000);
+  Region region = node.share(bytes.data(), bytes.size(), access::all).value();
+  const Published published = node.publish("bytes", region).value();
+  Block block(node, "host", 65536, access::all);
+  const Published other = node.publish("block", block.region).value();
+  ASSERT_EQ(::prctl(PR_SET_DUMPABLE, 0), 0);  // of the same user, and none may look into it
+  user.wire().say(node.address());
+  const std::string path = user.wire().hear();
+  EXPECT_NE(path.find("; memory it grants by map: without the NIC (no copy grants: "), std::string::npos) << path;
+  EXPECT_NE(path.find(std::strerror(EPERM)), std::string::npos) << path;
+  const std::string put = user.wire().hear(), get = user.wire().hear();
+  EXPECT_EQ(put.find("grant "), std::string::npos) << put;
+  EXPECT_EQ(get.find("copy grant"), std::string::npos) << get;
+  EXPECT_EQ(user.wire().hear(), "right");
+  EXPECT_EQ(user.wire().hear(), "map grant") << "that needs no such call";
+  EXPECT_EQ(user.wire().hear(), "0");
+  {
+    [[maybe_unused]] const Unwatched unwatched;
+    EXPECT_EQ(bytes, pattern(100000, 8));
+  }
+  EXPECT_EQ(::prctl(PR_SET_DUMPABLE, 1), 0);
+  user.wire().say("done");
+}
+
 // Puts for as long as it lives.
 constexpr std::size_t kLong = 64u << 20;
 void keep_putting(Process::Wire wire) {
