@@ -360,9 +360,10 @@ class Poster {
                 {});
   }
   Operation batch(std::span<const Item> items, const OpOptions& options = {}) {
-    std::array<strait_item, 16> few;  // most batches; an allocation costs as much as posting one
-    std::vector<strait_item> many(items.size() <= few.size() ? 0 : items.size());
-    strait_item* const raw = many.empty() ? few.data() : many.data();
+    std::array<strait_item, 16> few;  // most batches; an allocation costs as much as posting one, so it is made once
+    static thread_local std::vector<strait_item> many;
+    if (items.size() > few.size() && items.size() > many.size()) many.resize(items.size());
+    strait_item* const raw = items.size() <= few.size() ? few.data() : many.data();
     for (std::size_t i = 0; i < items.size(); ++i) {
       const Item& item = items[i];
       raw[i] = {item.kind, 0, item.local.raw, &item.remote.target, item.remote.offset};

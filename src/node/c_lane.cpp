@@ -107,6 +107,31 @@ bool done_near(strait_lane* lane, strait_op* out, Reach reach) noexcept {
   return true;
 }
 
+// Room for what the NIC is told of a batch. Most are short. A lane with one owner keeps the room for the others;
+// callers that share one may be here at the same time.
+class BatchRoom {
+ public:
+  BatchRoom(strait_lane& lane, std::uint32_t n) {
+    if (n <= kShortBatch) {
+      items_ = std::span(few_).first(n);
+    } else if (lane.shared) {
+      many_.resize(n);
+      items_ = many_;
+    } else {
+      if (!lane.long_batch) lane.long_batch = std::make_unique<post::BatchItem[]>(lane.core.depth());
+      items_ = {lane.long_batch.get(), n};
+    }
+  }
+  BatchRoom(const BatchRoom&) = delete;
+  BatchRoom& operator=(const BatchRoom&) = delete;
+  [[nodiscard]] std::span<post::BatchItem> items() const { return items_; }
+
+ private:
+  std::array<post::BatchItem, kShortBatch> few_;
+  std::vector<post::BatchItem> many_;
+  std::span<post::BatchItem> items_;
+};
+
 // Everything common to the posting calls: `post(extras, id)` runs with the lane in use.
 template <class Post>
 std::int32_t post_on(strait_lane* lane, post::Kind kind, strait_op* out, strait_error* error, Post post) noexcept {
@@ -324,11 +349,10 @@ std::int32_t strait_batch(strait_lane* lane, const strait_item* items, std::uint
   if (done_near(lane, out,
                 [&](Near& near, std::uint64_t& id) { return batch_near(*lane, near, items, n_items, options, id); }))
     return STRAIT_OK;
+  if (n_items > lane->core.depth()) return answer(error, why_refused(*lane, post::Posted::too_long, post::Kind::batch));
   try {
-    // Most batches are short, and an allocation would cost as much as posting one.
-    std::array<post::BatchItem, kShortBatch> few;
-    std::vector<post::BatchItem> many(n_items <= kShortBatch ? 0 : n_items);
-    const std::span<post::BatchItem> batch = many.empty() ? std::span(few).first(n_items) : std::span(many);
+    const BatchRoom room(*lane, n_items);
+    const std::span<post::BatchItem> batch = room.items();
     for (std::uint32_t i = 0; i < n_items; ++i) {
       const strait_slice& local = items[i].local;
       const bool put = items[i].kind == STRAIT_PUT;

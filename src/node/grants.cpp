@@ -51,8 +51,7 @@ std::byte* strait_region::find_view(std::uint64_t offset) {
   using namespace strait;
   const std::lock_guard lock(staging_mutex);
   if (std::byte* const first = view.load(); first != nullptr) return first + offset;
-  if (viewless || staged || !exported || !node::lies_in_files(*claim.device)) return nullptr;
-  viewless = true;
+  if (viewless.exchange(true) || staged || !exported || !node::lies_in_files(*claim.device)) return nullptr;
   const auto opened = exported->open();
   if (!opened || !*opened) return nullptr;
   const exports::ExportedFd& file = (*opened)->pages.valid() ? (*opened)->pages : (*opened)->fd;

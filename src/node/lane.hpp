@@ -44,7 +44,8 @@ struct alignas(64) strait_lane {
   std::string path;
 
   std::unique_ptr<strait::node::Near> near_side;
-  std::atomic<bool> failure_told{false};  // in the log, once
+  std::unique_ptr<strait::post::BatchItem[]> long_batch;  // of a lane with one owner: as many as fit, once it posts one
+  std::atomic<bool> failure_told{false};                  // in the log, once
 
   explicit strait_lane(strait::post::Lane lane);
   ~strait_lane();

@@ -85,7 +85,7 @@ struct strait_region {
   bool cpu_accessible = false;
   bool writable = true;
   bool staged = false;
-  bool viewless = false;                  // ... and nowhere, as was found out
+  std::atomic<bool> viewless{false};      // ... and nowhere, as was found out: not to be looked for again
   std::atomic<std::byte*> view{nullptr};  // where this CPU finds the first byte; null: not known
 
   std::uint32_t access = 0;  // STRAIT_REMOTE_*
@@ -117,7 +117,8 @@ struct strait_region {
   // Null: this CPU does not reach it.
   [[nodiscard]] std::byte* view_at(std::uint64_t offset) {
     std::byte* const first = view.load(std::memory_order_acquire);
-    return first != nullptr ? first + offset : find_view(offset);
+    if (first != nullptr) return first + offset;
+    return viewless.load(std::memory_order_relaxed) ? nullptr : find_view(offset);
   }
   [[nodiscard]] std::byte* find_view(std::uint64_t offset);  // grants.cpp
 };
