@@ -16,6 +16,8 @@
 //   queue ID SEED | ioctls SEED COUNT | cm SEED COUNT | close | rawclose
 //   fork                               a child uses the parent's queue pairs and ends; -> status= of the child
 //   forkstay                           a child that stays, with everything it inherited; -> pid=
+//   cm_listen PORT | cm_connect PORT | cm_accept   by librdmacm, at 127.0.0.1
+//   cm_event MILLISECONDS              -> event=NAME      CONNECT_REQUEST and so on; NONE: nothing came
 //   cpu MILLISECONDS                   -> percent=        of a core, while it does nothing
 //   quit
 #include <signal.h>
@@ -33,6 +35,7 @@
 #include <thread>
 
 #include "acts.hpp"
+#include "meeting.hpp"
 #include "queue.hpp"
 
 namespace hostile {
@@ -91,6 +94,10 @@ class Neighbour {
     if (command == "flood") return flood(in);
     if (command == "fork") return fork_user(in);
     if (command == "forkstay") return fork_idler();
+    if (command == "cm_listen") return said(meeting_.listen(static_cast<int>(number(in))));
+    if (command == "cm_connect") return said(meeting_.connect(static_cast<int>(number(in))));
+    if (command == "cm_accept") return said(meeting_.accept());
+    if (command == "cm_event") return "ok event=" + meeting_.event(static_cast<int>(number(in)));
     if (command == "cpu") {
       const double before = cpu_seconds();
       const std::uint32_t milliseconds = number(in);
@@ -213,6 +220,7 @@ class Neighbour {
 
   Device device_;
   std::map<int, Queue> queues_;
+  Meeting meeting_;
 };
 
 }  // namespace

@@ -107,6 +107,7 @@ struct Connection {
   bool refused = false;   // by this end, and `answer` says so
   bool released = false;  // by its owner: no more events, and gone when it ends
   std::uint32_t remote_comm_id = 0;
+  std::uint32_t asked_to_wait_by = 0;  // the peer's id, before its answer makes it the remote one
   std::uint64_t remote_guid = 0;
   std::uint64_t tid = 0;
   std::uint64_t service_id = 0;
@@ -195,6 +196,9 @@ class Machine {
   // A message as it arrived. False: nobody here knows it, and it was answered as the rules say for strangers.
   bool on_mad(const IpAddress& from, const IpAddress& to, std::span<const std::byte> bytes);
   void on_time();
+  // Peers that died say nothing. Of those that somebody here can see, `is_there` says whether they live: it is asked of
+  // every connection that waits for its peer, or is open, and a dead peer's ends as if it had been refused.
+  void look_for_peers(const std::function<bool(const IpAddress& remote, std::uint32_t comm_id)>& is_there);
   // When on_time() has something to do; INT64_MAX: never.
   [[nodiscard]] std::int64_t due_ns() const;
 

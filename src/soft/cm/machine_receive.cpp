@@ -207,6 +207,7 @@ bool Machine::on(const From& where, const Mra& m) {
   if (c == nullptr) return false;
   const bool awaited =
       (m.message == 0 && c->state == State::req_sent) || (m.message == 1 && c->state == State::rep_sent);
+  if (awaited) c->asked_to_wait_by = m.local_comm_id;
   if (awaited) set_due(*c, config_.now() + (std::int64_t{4096} << m.service_timeout) + config_.longest_wait_ns);
   return true;
 }
@@ -250,6 +251,24 @@ bool Machine::on(const From& where, const Rej& m) {
       set_due(*c, config_.now() + config_.timewait_ns);
       return true;
     default: return true;
+  }
+}
+
+void Machine::look_for_peers(const std::function<bool(const IpAddress&, std::uint32_t)>& is_there) {
+  std::vector<Id> dead;
+  for (const auto& [id, c] : connections_) {
+    const bool waits = c->state == State::req_sent || c->state == State::req_received ||
+                       c->state == State::rep_received || c->state == State::established;
+    const std::uint32_t peer = c->remote_comm_id != 0 ? c->remote_comm_id : c->asked_to_wait_by;
+    if (waits && peer != 0 && !is_there(c->remote, peer)) dead.push_back(id);
+  }
+  for (const Id id : dead) {
+    const Connection& c = *lookup(id);
+    Rej last_word;
+    last_word.local_comm_id = c.remote_comm_id;
+    last_word.remote_comm_id = id;
+    last_word.reason = static_cast<std::uint16_t>(wire::mad::RejReason::timeout);
+    (void)on(From{c.remote, c.local, c.tid}, last_word);
   }
 }
 

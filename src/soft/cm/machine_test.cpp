@@ -41,6 +41,52 @@ TEST_F(Machines, ConnectAndDisconnect) {
   EXPECT_EQ(a.machine->due_ns(), INT64_MAX);
 }
 
+TEST_F(Machines, APeerThatDiedIsMissed) {
+  connect();
+  std::vector<std::uint32_t> asked_of;
+  const auto look = [&](bool there) {
+    asked_of.clear();
+    a.machine->look_for_peers([&](const IpAddress& remote, std::uint32_t comm_id) {
+      EXPECT_EQ(remote, b.address);
+      asked_of.push_back(comm_id);
+      return there;
+    });
+  };
+  look(true);
+  EXPECT_EQ(asked_of, std::vector{passive});
+  EXPECT_EQ(a.happened(), "");
+  look(false);
+  EXPECT_EQ(a.happened(), "disconnected");
+  EXPECT_TRUE(network.line.empty()) << "there is nobody to tell";
+  look(false);
+  EXPECT_TRUE(asked_of.empty()) << "it has ended";
+  pass(2'000'000'000);
+  EXPECT_EQ(a.happened(), "timewait_exit");
+}
+
+// Whoever asked to be given time is known by that.
+TEST_F(Machines, APeerThatDiedBeforeItAnsweredIsMissed) {
+  ASSERT_TRUE(b.machine->listen(kService, b.address, 8));
+  active = a.machine->connect(request()).value();
+  deliver();
+  ASSERT_EQ(b.happened(), "request");
+  passive = b.last().id;
+  const auto dead = [&](const IpAddress&, std::uint32_t comm_id) {
+    EXPECT_EQ(comm_id, passive);
+    return false;
+  };
+  a.machine->look_for_peers(dead);
+  EXPECT_EQ(a.happened(), "") << "nobody is known yet";
+  pass(100'000'000);
+  ASSERT_EQ(network.names(), "REQ");
+  deliver();  // and the answer to the repetition
+  a.machine->look_for_peers(dead);
+  EXPECT_EQ(a.happened(), "rejected");
+  EXPECT_EQ(a.last().status, code(RejReason::timeout));
+  a.machine->release(active);
+  EXPECT_EQ(a.machine->connections(), 0u);
+}
+
 TEST_F(Machines, EachEndKnowsTheOther) {
   connect();
   const Connection& x = *a.machine->find(active);

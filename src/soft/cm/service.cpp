@@ -111,7 +111,21 @@ Status Service::start() {
   return {};
 }
 
+// A process that was killed has said goodbye to nobody, as a kernel would have for it: its claim has gone.
+void Service::look_for_peers() {
+  const auto& gids = settings_.device->gids();
+  std::map<std::uint8_t, bool> alive;
+  machine_->look_for_peers([&](const IpAddress& remote, std::uint32_t comm_id) {
+    if (std::none_of(gids.begin(), gids.end(), [&](const GidInfo& gid) { return gid.address == remote; })) return true;
+    const auto [at, fresh] = alive.try_emplace(static_cast<std::uint8_t>(comm_id >> 24), true);
+    if (fresh) at->second = neighbours_->is_range_alive(at->first);
+    return at->second;
+  });
+}
+
 void Service::run() {
+  constexpr std::int64_t kLookEveryNs = 500'000'000;
+  std::int64_t looked = sys::now_ns();
   std::vector<Arrived> batch;
   while (!ending_) {
     wake_.clear();
@@ -125,6 +139,10 @@ void Service::run() {
       const std::scoped_lock lock(mutex_);
       for (const Arrived& arrived : batch) handle(arrived);
       machine_->on_time();
+      if (sys::now_ns() - looked >= kLookEveryNs) {
+        look_for_peers();
+        looked = sys::now_ns();
+      }
       due = machine_->due_ns();
     }
     const std::int64_t now = sys::now_ns();

@@ -136,6 +136,7 @@ class Service final : MadPort, Sink {
   [[nodiscard]] Status start();
   void run();
   void handle(const Arrived& arrived);
+  void look_for_peers();
   [[nodiscard]] bool is_early(const IpAddress& from, const Message& message);
   void wake() const { wake_.raise(); }
   void send(const IpAddress& from, const IpAddress& to, const Mad& mad) override;
