@@ -94,5 +94,13 @@ int main(int argc, char** argv) {
               static_cast<unsigned long long>(options.seed),
               static_cast<unsigned long long>(a.faults_injected + b.faults_injected),
               static_cast<unsigned long long>(a.atomics + b.atomics));
+  constexpr const char* kKinds[t::StormSide::kKinds] = {
+      "write", "write_imm", "read", "send", "send_imm", "send_inval", "nop", "add", "swap", "masked_add", "masked_swap",
+  };
+  for (std::size_t i = 0; i < t::StormSide::kKinds; ++i) {
+    const std::uint64_t n = storm.there.posted()[i] + storm.back.posted()[i];
+    if (n != 0) std::printf("%s%s %llu", i == 0 ? "" : ", ", kKinds[i], static_cast<unsigned long long>(n));
+  }
+  std::printf("\n");
   return 0;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bad weather over every carrier: messages are dropped, doubled, reordered and damaged, and no program may notice.
-#include "soft/nic/rules_testing.hpp"
 #include "soft/nic/storm_testing.hpp"
 
 namespace strait::soft::nic::testing {
@@ -64,29 +63,9 @@ TEST_P(Loss, NobodyNotices) {
     Storm storm(config);
     const std::string failure = storm.run();
     ASSERT_EQ(failure, "") << "seed " << seed << ", plan " << config.pair.faults->text();
-    // Nothing is left over: no packet unacknowledged, no answer waiting, nobody on a list.
-    Pair& pair = storm.pair;
-    for (const bool a : {true, false}) {
-      Engine& engine = a ? *pair.a : *pair.b;
-      QueuePair& qp = EngineTestPeer::queue_pair(engine, (a ? pair.qa : pair.qb)->qpn);
-      const auto deadline = sys::Deadline::after_ns(20'000'000'000);
-      const bool packets = qp.packets != nullptr;
-      const auto busy = [&] {
-        return packets && (!qp.packets->answers.empty() || qp.packets->listed || qp.packets->awaiting);
-      };
-      while (busy() && !deadline.passed()) pair.drive(1);
-      EXPECT_TRUE(qp.idle());
-      EXPECT_EQ(qp.answers_awaited, 0u);
-      EXPECT_FALSE(busy());
-      if (packets) {
-        EXPECT_EQ(qp.packets->una, qp.packets->sent_end);
-        EXPECT_EQ(qp.packets->sent_end, qp.packets->psn_end);
-      } else {
-        EXPECT_TRUE(qp.pinned.empty());
-        EXPECT_EQ(qp.msn_acked, qp.msn_next);
-      }
+    for (Engine* const engine : {storm.pair.a.get(), storm.pair.b.get()}) {
       const bool touched = config.pair.faults->touches_messages();
-      EXPECT_EQ(engine.counts().faults_injected != 0, touched);
+      EXPECT_EQ(engine->counts().faults_injected != 0, touched);
     }
   }
 }

@@ -10,17 +10,6 @@
 #include "soft/nic/testing.hpp"
 #include "soft/roce/testing.hpp"
 
-namespace strait::soft::nic {
-
-// Looks inside.
-struct EngineTestPeer {
-  static QueuePair& queue_pair(Engine& engine, std::uint32_t qpn) { return *engine.find_qp(qpn); }
-  static Packets& packets(Engine& engine) { return *engine.packets_; }
-  static std::uint64_t resent(Engine& engine) { return packets(engine).counts().packets_resent; }
-};
-
-}  // namespace strait::soft::nic
-
 namespace strait::soft::nic::testing {
 
 namespace r = wire::roce;

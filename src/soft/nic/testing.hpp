@@ -14,6 +14,23 @@
 #include "soft/nic/engine.hpp"
 #include "soft/roce/memory_port.hpp"
 
+namespace strait::soft::nic {
+
+// Looks inside.
+struct EngineTestPeer {
+  static QueuePair& queue_pair(Engine& engine, std::uint32_t qpn) { return *engine.find_qp(qpn); }
+  static Packets& packets(Engine& engine) { return *engine.packets_; }
+  static std::uint64_t resent(Engine& engine) { return packets(engine).counts().packets_resent; }
+  // The key is there and grants nothing to peers.
+  static bool peers_may_not(Engine& engine, std::uint32_t key) {
+    constexpr std::uint32_t all = STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ | STRAIT_NIC_REMOTE_ATOMIC;
+    const Registration* const found = engine.memory_.find(key);
+    return found != nullptr && (found->access & all) == 0;
+  }
+};
+
+}  // namespace strait::soft::nic
+
 namespace strait::soft::nic::testing {
 
 namespace m = wire::mlx5;
