@@ -237,6 +237,7 @@ class Packets final : public roce::Sink {
   };
   void leave(const Leaving& what, std::byte* packet, std::size_t bytes);
   void commit(const Leaving& what, std::byte* packet, std::size_t bytes, Fault fault);
+  [[nodiscard]] std::string comment_on(const Leaving& what, Fault fault) const;
   void hold(const Leaving& what, const std::byte* packet, std::size_t bytes, Fault fault);
   void release_held();
   void record_arrival(const roce::Arrival& arrival) {
@@ -327,6 +328,7 @@ class Packets final : public roce::Sink {
     std::uint8_t from;
     roce::IpAddress to;
     std::uint16_t source_port;
+    std::string comment;  // for the capture, of when it was made
     std::vector<std::byte> bytes;
   };
   std::vector<Held> held_;

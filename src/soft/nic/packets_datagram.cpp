@@ -72,6 +72,7 @@ bool Packets::send_datagram(QueuePair& qp, const SendWork& work, std::uint32_t p
   }
   std::byte* const out = open_packet(from, to, s.source_port, n);
   if (out == nullptr) return false;
+  about_wqe_ = work.index;
   roce::Headers headers = reply_headers(
       qp, work.opcode == m::Opcode::send_imm ? r::Opcode::ud_send_only_imm : r::Opcode::ud_send_only, psn);
   headers.dest_qpn = work.datagram.qpn();

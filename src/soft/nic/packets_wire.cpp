@@ -70,19 +70,26 @@ void Packets::commit(const Leaving& what, std::byte* packet, std::size_t bytes, 
     packet[at / 8] ^= std::byte{1} << (at % 8);
   }
   if (!capture_) return;
+  const roce::Port& from = port(going_from_);
+  const roce::Flow flow{from.address(), going_to_, from.leaves_from(what.source_port)};
+  (void)capture_->write(flow, sys::wall_ns(), {packet, bytes}, comment_on(what, fault), true);
+}
+
+// On the packet being made. Empty: nobody will read it.
+std::string Packets::comment_on(const Leaving& what, Fault fault) const {
+  if (!capture_) return {};
   std::string comment = fmt::format("{} queue pair {:#x}", engine_.config_.name, what.qpn);
   if (about_wqe_ != kNoWqe) comment += fmt::format(", WQE {}", about_wqe_ & 0xffff);
   if (fault != Fault::none) comment += fmt::format(", fault: {}", fault_name(fault));
-  const roce::Port& from = port(going_from_);
-  const roce::Flow flow{from.address(), going_to_, from.leaves_from(what.source_port)};
-  (void)capture_->write(flow, sys::wall_ns(), {packet, bytes}, comment, true);
+  return comment;
 }
 
 void Packets::hold(const Leaving& what, const std::byte* packet, std::size_t bytes, Fault fault) {
   const FaultPlan& plan = *engine_.faults();
   const std::uint64_t behind = counts_.packets_sent + plan.overtaken_by(what.flow, what.roll);
   held_.push_back({sys::now_ns() + plan.late_by_ns(fault), fault == Fault::reorder ? behind : UINT64_MAX, going_from_,
-                   going_to_, what.source_port, std::vector<std::byte>(packet, packet + bytes)});
+                   going_to_, what.source_port, comment_on(what, fault),
+                   std::vector<std::byte>(packet, packet + bytes)});
 }
 
 void Packets::release_held() {
@@ -97,7 +104,7 @@ void Packets::release_held() {
     if (capture_) {
       const roce::Port& from = port(held.from);
       const roce::Flow flow{from.address(), held.to, from.leaves_from(held.source_port)};
-      (void)capture_->write(flow, sys::wall_ns(), {out, held.bytes.size()}, "fault: late", true);
+      (void)capture_->write(flow, sys::wall_ns(), {out, held.bytes.size()}, held.comment, true);
     }
     return true;
   });
