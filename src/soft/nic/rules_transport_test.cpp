@@ -343,6 +343,24 @@ TEST_P(RuleUd, ASendSaysWhereItGoes) {
   EXPECT_TRUE(live.queue->poll()) << "done when it has left";
 }
 
+// One packet is one message. As verbs has it the sender is told; rdma_rxe sends nothing and says that all is well.
+TEST_P(RuleUd, WhatDoesNotFitOnePacketIsTheSendersLocalLengthError) {
+  const auto to = roce::IpAddress::parse(GetParam() ? "fd00::77" : "10.0.0.77").value();
+  post_datagram(live, to, inbox.data(), 1024, key);
+  ASSERT_EQ(live.sent().size(), 1u) << "the path MTU itself still fits";
+  auto event = live.queue->poll();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->syndrome, m::Syndrome::none);
+
+  Live other{config()};
+  post_datagram(other, to, inbox.data(), 1025, other.reg(inbox.data(), inbox.size()));
+  EXPECT_TRUE(other.sent().empty());
+  event = other.queue->poll();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->opcode, m::CqeOpcode::requester_error);
+  EXPECT_EQ(event->syndrome, m::Syndrome::local_length);
+}
+
 TEST_P(RuleUd, FaultsAndCapturesKeepItsDestination) {
   const auto to = roce::IpAddress::parse(GetParam() ? "fd00::77" : "10.0.0.77").value();
   for (const char* plan : {"dup=100%", "reorder=100%", "delay=100%:1us"}) {
