@@ -364,6 +364,7 @@ void Engine::detach_qp(QueuePair& qp) {
     if (Registration* registration = memory_.find(key)) --registration->in_flight;
   }
   abandon_landing(qp);
+  abandon_answer(qp);
   abandon_pieces(qp);
   std::erase(copying_, &qp);
   if (strict_) strict_->forget(qp);
@@ -603,7 +604,9 @@ std::int64_t Engine::sleep_limit_ns() {
   for (std::size_t i = 0; i < active_.size(); ++i) {
     const QueuePair* const qp = active_[i];
     if (i + kFetchAhead < active_.size()) fetch(&active_[i + kFetchAhead]->state);
-    if (strict_) limit = std::min(limit, silence_left_ns(*qp, now));
+    if (strict_) {
+      limit = std::min({limit, silence_left_ns(qp->landing.get(), now), silence_left_ns(qp->answer.get(), now)});
+    }
     if (!qp->sending() || qp->packets) continue;
     if (qp->resume_at_ns != 0) limit = std::min(limit, std::max<std::int64_t>(qp->resume_at_ns - now, 1));
     if (awaits_peer(*qp) && qp->answer_limit_ns != 0) limit = std::min(limit, qp->answer_limit_ns / 2);

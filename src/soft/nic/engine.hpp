@@ -286,16 +286,25 @@ class Engine {
   [[nodiscard]] bool land_small_answer(QueuePair& qp, const Slot& message);
 
   // landing.cpp
-  [[nodiscard]] Registration* stage(QueuePair& qp, Registration* real, std::uint64_t raddr, std::uint32_t length);
-  [[nodiscard]] bool land_later(QueuePair& qp);
+  [[nodiscard]] Registration* stage(QueuePair& qp, Registration* real, const LandingPlace& place);
+  [[nodiscard]] Registration* stage_receive(QueuePair& qp, std::uint32_t length);
+  [[nodiscard]] Registration* stage_answer(QueuePair& qp, const Sent& sent, const SendWork& work);
+  [[nodiscard]] bool land_later(QueuePair& qp, std::uint32_t length);
+  [[nodiscard]] bool answer_later(QueuePair& qp);
+  void wait_to_land(QueuePair& qp, Landing& landing);
   int finish_landings();
-  [[nodiscard]] bool land_staged(QueuePair& qp, std::uint32_t rkey, std::uint64_t raddr, std::uint32_t length);
+  void finish_landing(QueuePair& qp);
+  void finish_answer(QueuePair& qp);
+  void finish_landings_of(const EngineId& peer);
+  [[nodiscard]] bool land_staged(QueuePair& qp, std::unique_ptr<Landing> landing);
   void abandon_landing(QueuePair& qp);
-  void show_last_line(const QueuePair& qp);
-  void raise_guard(QueuePair& qp);
+  void abandon_answer(QueuePair& qp);
+  void abandon(QueuePair& qp, std::unique_ptr<Landing> landing);
+  void show_last_line(const Landing& landing);
+  void raise_guard(const QueuePair& qp, Landing& landing);
   void lower_guard(Landing& landing);
   void lower_silent_guards(std::int64_t now);
-  [[nodiscard]] std::int64_t silence_left_ns(const QueuePair& qp, std::int64_t now) const;
+  [[nodiscard]] std::int64_t silence_left_ns(const Landing* landing, std::int64_t now) const;
   void give_back_landings(const std::byte* bytes, std::uint64_t length);
   // Before the NIC itself touches memory: what peers do there while another writes it is their own affair.
   void open_guards(const Registration& memory, std::uint64_t address, std::uint64_t length) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strict: payloads land late. They are collected beside their target; when all is there some passes go by, in which the
-// target's pages cannot be read; then the bytes land, line by line in random order, and only then is anybody told.
+// Strict: what is written, sent and read lands late. They are collected beside their target; when all is there some
+// passes go by, in which the target's pages cannot be read; then the bytes land, line by line in random order, and only
+// then is anybody told.
 #include "soft/nic/engine.hpp"
 #include "sys/mapping.hpp"
 
@@ -21,40 +22,72 @@ void pause_links_to(const EngineId& peer, Links& links, bool paused) {
 
 }  // namespace
 
-// Where the bytes of a write go for now; the registration itself when nothing is to be late.
-Registration* Engine::stage(QueuePair& qp, Registration* real, std::uint64_t raddr, std::uint32_t length) {
-  if (!strict_ || real == nullptr || real->bytes == nullptr || length == 0) return real;
-  if (qp.landing && qp.landing->shadow.address == raddr && qp.landing->bytes.size() == length) {
-    raise_guard(qp);
-    return &qp.landing->shadow;
+// Where bytes go for now; the registration itself when nothing is to be late.
+Registration* Engine::stage(QueuePair& qp, Registration* real, const LandingPlace& place) {
+  if (!strict_ || real == nullptr || real->bytes == nullptr || place.length == 0) return real;
+  const bool answer = place.what == LandingPlace::What::answer;
+  std::unique_ptr<Landing>& staged = answer ? qp.answer : qp.landing;
+  if (staged && staged->place.what == place.what && staged->place.wqe == place.wqe &&
+      staged->place.address == place.address && staged->place.length == place.length) {
+    raise_guard(qp, *staged);
+    return &staged->shadow;
   }
-  abandon_landing(qp);
-  qp.landing = std::make_unique<Landing>();
-  Landing& landing = *qp.landing;
-  landing.bytes.resize(length);
+  answer ? abandon_answer(qp) : abandon_landing(qp);
+  staged = std::make_unique<Landing>();
+  Landing& landing = *staged;
+  landing.place = place;
+  landing.bytes.resize(place.length);
   landing.shadow.key = real->key;
-  landing.shadow.address = raddr;
-  landing.shadow.length_bytes = length;
+  landing.shadow.address = place.address;
+  landing.shadow.length_bytes = place.length;
   landing.shadow.bytes = landing.bytes.data();
   // Only memory that the program reaches by this very address; an accelerator's it cannot read anyway.
-  if (reinterpret_cast<std::uint64_t>(real->bytes) == real->address) landing.where = real->at(raddr);
-  raise_guard(qp);
+  if (reinterpret_cast<std::uint64_t>(real->bytes) == real->address) landing.where = real->at(place.address);
+  raise_guard(qp, landing);
   return &landing.shadow;
 }
 
+// A message whose receive is one piece of host memory. Null: it goes there by the ordinary way, which also says what is
+// wrong with it.
+Registration* Engine::stage_receive(QueuePair& qp, std::uint32_t length) {
+  if (!strict_ || length == 0 || qp.arriving_into->n_pieces != 1) return nullptr;
+  const LocalPiece& piece = qp.arriving_into->pieces[0];
+  if (length > piece.length_bytes) return nullptr;
+  KeyFault why = KeyFault::none;
+  Registration* const real =
+      memory_.check(piece.lkey, qp.receive_pd(), piece.address, length, STRAIT_NIC_LOCAL_WRITE, why);
+  if (real == nullptr || real->bytes == nullptr) return nullptr;
+  return stage(qp, real, {LandingPlace::What::receive, piece.lkey, piece.address, length});
+}
+
+// The same for what a read brings.
+Registration* Engine::stage_answer(QueuePair& qp, const Sent& sent, const SendWork& work) {
+  if (!strict_ || sent.opcode != m::Opcode::rdma_read || work.n_pieces != 1) return nullptr;
+  const LocalPiece& piece = work.pieces[0];
+  KeyFault why = KeyFault::none;
+  Registration* const real =
+      memory_.check(piece.lkey, qp.pd, piece.address, piece.length_bytes, STRAIT_NIC_LOCAL_WRITE, why);
+  if (real == nullptr || real->bytes == nullptr) return nullptr;
+  return stage(qp, real, {LandingPlace::What::answer, piece.lkey, piece.address, piece.length_bytes, sent.index});
+}
+
 // Some of it has come, perhaps after a long silence.
-void Engine::raise_guard(QueuePair& qp) {
-  Landing& landing = *qp.landing;
+void Engine::raise_guard(const QueuePair& qp, Landing& landing) {
   landing.heard_ns = sys::now_ns();
   if (landing.where == nullptr || landing.guarded) return;
   landing.guarded = true;
-  strict_->guard(landing.where, landing.bytes.size(), qp.qpn, qp.packets ? qp.packets->msn : qp.msn_expected);
+  const std::uint32_t message = qp.packets ? qp.packets->msn : qp.msn_expected;
+  if (landing.place.what == LandingPlace::What::answer) {
+    strict_->guard_answer(landing.where, landing.place.length, qp.qpn, landing.place.wqe);
+  } else {
+    strict_->guard(landing.where, landing.place.length, qp.qpn, message);
+  }
 }
 
 void Engine::lower_guard(Landing& landing) {
   if (!landing.guarded) return;
   landing.guarded = false;
-  strict_->unguard(landing.where, landing.bytes.size());
+  strict_->unguard(landing.where, landing.place.length);
 }
 
 // A peer that was closed or died in the middle of a put leaves its queue pair behind here, which hears nothing more and
@@ -62,43 +95,59 @@ void Engine::lower_guard(Landing& landing) {
 void Engine::lower_silent_guards(std::int64_t now) {
   if (!strict_) return;
   for (QueuePair* const qp : active_) {
-    if (silence_left_ns(*qp, now) <= 1) lower_guard(*qp->landing);
+    for (const auto* staged : {&qp->landing, &qp->answer}) {
+      if (silence_left_ns(staged->get(), now) <= 1) lower_guard(**staged);
+    }
   }
 }
 
-std::int64_t Engine::silence_left_ns(const QueuePair& qp, std::int64_t now) const {
-  if (!qp.landing || !qp.landing->guarded || qp.landing->waiting) return INT64_MAX;
-  return std::max<std::int64_t>(qp.landing->heard_ns + strict_->silence_ns() - now, 1);
+std::int64_t Engine::silence_left_ns(const Landing* landing, std::int64_t now) const {
+  if (landing == nullptr || !landing->guarded || landing->waiting) return INT64_MAX;
+  return std::max<std::int64_t>(landing->heard_ns + strict_->silence_ns() - now, 1);
 }
 
 // The program may do with this memory what it likes from now on, unmap it too.
 void Engine::give_back_landings(const std::byte* bytes, std::uint64_t length) {
   if (!strict_ || bytes == nullptr) return;
   for (QueuePair* const qp : active_) {
-    if (!qp->landing || qp->landing->where == nullptr) continue;
-    Landing& landing = *qp->landing;
-    if (bytes >= landing.where + landing.bytes.size() || landing.where >= bytes + length) continue;
-    lower_guard(landing);
-    landing.where = nullptr;
+    for (const auto* staged : {&qp->landing, &qp->answer}) {
+      if (!*staged || (*staged)->where == nullptr) continue;
+      Landing& landing = **staged;
+      if (bytes >= landing.where + landing.place.length || landing.where >= bytes + length) continue;
+      lower_guard(landing);
+      landing.where = nullptr;
+    }
   }
 }
 
-// The last byte is here. True: what follows it waits, and finish_landings() goes on with it.
-bool Engine::land_later(QueuePair& qp) {
+// The last byte of a peer's payload is here, which is so long: a packet of a message does not say how long all of it
+// is. True: what follows it waits, and finish_landings() goes on with it.
+bool Engine::land_later(QueuePair& qp, std::uint32_t length) {
   if (!qp.landing) return false;
-  qp.landing->waiting = true;
-  qp.landing->since_pass = counts_.passes;
-  qp.landing->due_pass = counts_.passes + strict_->lateness();
-  qp.landing->due_ns = sys::now_ns() + kLatestNs;
-  landing_.push_back(&qp);
-  if (qp.link != nullptr) pause_links_to(qp.link->peer, links_, true);
-  show_last_line(qp);
+  qp.landing->bytes.resize(std::min<std::size_t>(length, qp.landing->bytes.size()));
+  wait_to_land(qp, *qp.landing);
   return true;
 }
 
+// All that a read asked for is here.
+bool Engine::answer_later(QueuePair& qp) {
+  if (!qp.answer) return false;
+  wait_to_land(qp, *qp.answer);
+  return true;
+}
+
+void Engine::wait_to_land(QueuePair& qp, Landing& landing) {
+  landing.waiting = true;
+  landing.since_pass = counts_.passes;
+  landing.due_pass = counts_.passes + strict_->lateness();
+  landing.due_ns = sys::now_ns() + kLatestNs;
+  landing_.push_back(&qp);
+  if (qp.link != nullptr) pause_links_to(qp.link->peer, links_, true);
+  show_last_line(landing);
+}
+
 // Ahead of the rest, where no guard shows who looks at it: who takes it for a sign reads what was there before.
-void Engine::show_last_line(const QueuePair& qp) {
-  const Landing& landing = *qp.landing;
+void Engine::show_last_line(const Landing& landing) {
   const std::size_t n = landing.bytes.size();
   if (landing.where == nullptr || n <= kLine) return;
   const std::byte* const end = landing.where + n;
@@ -114,47 +163,88 @@ int Engine::finish_landings() {
   const std::int64_t now = landing_.empty() ? 0 : sys::now_ns();
   for (std::size_t i = 0; i < landing_.size();) {
     QueuePair& qp = *landing_[i];
+    const Landing& landing = qp.payload_waits() ? *qp.landing : *qp.answer;
     // Not in the pass in which it came, however long that took: who polls gets to look at it in between.
-    if (counts_.passes == qp.landing->since_pass ||
-        (counts_.passes < qp.landing->due_pass && now < qp.landing->due_ns)) {
+    if (counts_.passes == landing.since_pass || (counts_.passes < landing.due_pass && now < landing.due_ns)) {
       ++i;
       continue;
     }
-    landing_.erase(landing_.begin() + static_cast<std::ptrdiff_t>(i));
     ++done;
-    if (qp.packets) {
-      packets_->finish_late(qp);
-      continue;
-    }
-    Link& link = *qp.link;
-    pause_links_to(link.peer, links_, false);
-    if (!land_staged(qp, qp.arriving.rkey, qp.arriving.raddr, qp.arriving.length)) {
-      refuse(qp, link, qp.arriving.msn, m::Syndrome::remote_access, m::Syndrome::none);
-      continue;
-    }
-    finish_payload(qp, qp.arriving);
+    finish_landing(qp);
   }
   return done;
 }
 
+// Its time has come.
+void Engine::finish_landing(QueuePair& qp) {
+  std::erase(landing_, &qp);
+  if (qp.packets) return packets_->finish_late(qp);
+  Link& link = *qp.link;
+  pause_links_to(link.peer, links_, false);
+  if (!qp.payload_waits()) return finish_answer(qp);
+  const bool receive = qp.landing->place.what == LandingPlace::What::receive;
+  if (land_staged(qp, std::move(qp.landing))) return finish_payload(qp, qp.arriving);
+  refuse(qp, link, qp.arriving.msn, receive ? m::Syndrome::remote_operation : m::Syndrome::remote_access,
+         receive ? m::Syndrome::local_protection : m::Syndrome::none);
+}
+
+void Engine::finish_answer(QueuePair& qp) {
+  const auto is_waiting = [&](const Sent& sent) { return sent.index == qp.answer->place.wqe && sent.awaits_answer; };
+  std::uint64_t seq = qp.seq_done;
+  while (seq != qp.seq_next && !is_waiting(qp.sent_at(seq))) ++seq;
+  if (seq == qp.seq_next) return abandon_answer(qp);  // it is about to be asked for once more
+  Sent& sent = qp.sent_at(seq);
+  if (!land_staged(qp, std::move(qp.answer)))
+    return fail_message(qp, sent.msn_after - 1, m::Syndrome::local_protection, kVendorKey);
+  sent.landed = sent.bytes;
+  answered(qp, sent, sent.msn_after - 1);
+}
+
+// Before this side takes part in nothing more: what is here by then has come in time.
+void Engine::finish_landings_of(const EngineId& peer) {
+  for (std::size_t i = 0; i < landing_.size();) {
+    QueuePair& qp = *landing_[i];
+    if (qp.link != nullptr && qp.link->peer == peer) {
+      finish_landing(qp);
+    } else {
+      ++i;
+    }
+  }
+}
+
 // False: the key was revoked while the bytes waited.
-bool Engine::land_staged(QueuePair& qp, std::uint32_t rkey, std::uint64_t raddr, std::uint32_t length) {
-  const std::unique_ptr<Landing> landing = std::move(qp.landing);
+bool Engine::land_staged(QueuePair& qp, std::unique_ptr<Landing> landing) {
   lower_guard(*landing);
   strict_->collect();
+  const LandingPlace& place = landing->place;
+  const std::uint64_t n = landing->bytes.size();
   KeyFault why = KeyFault::none;
-  const Registration* const into = check_remote(qp, rkey, raddr, length, STRAIT_NIC_REMOTE_WRITE, why);
-  if (into == nullptr) return false;
-  strict_->land(into->at(raddr), landing->bytes);
+  const Registration* into = nullptr;
+  if (place.what == LandingPlace::What::write) {
+    into = check_remote(qp, place.key, place.address, n, STRAIT_NIC_REMOTE_WRITE, why);
+  } else {
+    const bool answer = place.what == LandingPlace::What::answer;
+    into = memory_.check(place.key, answer ? qp.pd : qp.receive_pd(), place.address, n, STRAIT_NIC_LOCAL_WRITE, why);
+    if (into == nullptr) strict_->key_unknown(place.key, qp.qpn, answer ? place.wqe : qp.receives_taken);
+  }
+  if (into == nullptr || into->bytes == nullptr) return false;
+  strict_->land(into->at(place.address), landing->bytes);
   return true;
 }
 
 void Engine::abandon_landing(QueuePair& qp) {
-  if (!qp.landing) return;
-  lower_guard(*qp.landing);
-  if (qp.landing->waiting && qp.link != nullptr) pause_links_to(qp.link->peer, links_, false);
+  if (qp.landing) abandon(qp, std::move(qp.landing));
+}
+
+void Engine::abandon_answer(QueuePair& qp) {
+  if (qp.answer) abandon(qp, std::move(qp.answer));
+}
+
+void Engine::abandon(QueuePair& qp, std::unique_ptr<Landing> landing) {
+  lower_guard(*landing);
+  if (!landing->waiting) return;
+  if (qp.link != nullptr) pause_links_to(qp.link->peer, links_, false);
   std::erase(landing_, &qp);
-  qp.landing.reset();
 }
 
 }  // namespace strait::soft::nic

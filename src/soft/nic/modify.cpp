@@ -144,7 +144,9 @@ void Engine::settle(QueuePair& qp) {
   for (std::size_t at = 0; qp.link != nullptr && at < links_.size(); ++at) {
     Link& link = *links_[at];
     if (link.peer != qp.link->peer) continue;
-    for (int i = 0; !link.dead && i < kPassesToDrain && receive(link) != 0; ++i) {
+    for (int i = 0; !link.dead && i < kPassesToDrain; ++i) {
+      if (strict_) finish_landings_of(link.peer);
+      if (receive(link) == 0) break;
     }
   }
   if (qp.ack_due) {

@@ -184,7 +184,7 @@ void Packets::send_acks() {
     qp->packets->ack_due = false;
     PacketAnswer ack;
     // The last one that arrived in order; while its payload waits to be landed, the one before.
-    ack.psn = r::psn_add(qp->packets->epsn, qp->landing_waits() ? r::kPsnMask - 1 : r::kPsnMask);
+    ack.psn = r::psn_add(qp->packets->epsn, qp->payload_waits() ? r::kPsnMask - 1 : r::kPsnMask);
     ack.msn = qp->packets->msn;
     if (!qp->packets->answers.empty() || !send_answer(*qp, ack)) queue_answer(*qp, ack);
   }

@@ -255,6 +255,8 @@ class Packets final : public roce::Sink {
   [[nodiscard]] bool decode_at(const QueuePair& qp, std::uint64_t seq);
   void seek(QueuePair& qp, std::uint32_t psn);
   void acknowledge(QueuePair& qp, std::uint32_t end_psn);
+  void take_response(QueuePair& qp, std::uint64_t seq);
+  void finish_response(QueuePair& qp);
   void retry(QueuePair& qp, std::uint32_t psn);
   static void time_packet(PacketState& state, std::uint32_t psn, bool again);
   static void measure_round_trip(PacketState& state);

@@ -432,12 +432,33 @@ void Packets::on_response(QueuePair& qp, const roce::Packet& packet) {
     fail_at(qp, expected, m::Syndrome::local_protection, kVendorKey);
     return;
   }
+  // Strict: the last packet counts when its bytes may be seen.
+  if (engine_.strict_ && is_read(record.opcode) && range.landed + 1 == range.count && engine_.answer_later(qp)) return;
+  take_response(qp, seq);
+}
+
+// One packet more of a response, which has landed.
+void Packets::take_response(QueuePair& qp, std::uint64_t seq) {
+  PacketState& s = *qp.packets;
+  Sent& record = qp.sent_at(seq);
+  PsnRange& range = s.range_at(seq);
   ++range.landed;
   if (range.landed == range.count) {
     record.awaits_answer = false;
     --qp.answers_awaited;
   }
-  acknowledge(qp, r::psn_add(packet.psn, 1));
+  acknowledge(qp, r::psn_add(range.first, range.landed));
+}
+
+// Strict: all of a read has waited long enough.
+void Packets::finish_response(QueuePair& qp) {
+  const std::uint64_t wqe = qp.answer->place.wqe;
+  std::uint64_t seq = qp.seq_done;
+  while (seq != qp.seq_next && qp.sent_at(seq).index != wqe) ++seq;
+  if (seq == qp.seq_next) return engine_.abandon_answer(qp);
+  if (engine_.land_staged(qp, std::move(qp.answer))) return take_response(qp, seq);
+  const PsnRange& range = qp.packets->range_at(seq);
+  fail_at(qp, r::psn_add(range.first, range.landed), m::Syndrome::local_protection, kVendorKey);
 }
 
 // The work request that `psn` belongs to fails; what lies before it is done, what lies behind is flushed.

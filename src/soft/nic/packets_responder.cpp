@@ -171,7 +171,7 @@ void Packets::on_payload(QueuePair& qp, const roce::Packet& packet) {
   s.in_message = shape.ends_message() ? r::Kind::unknown : shape.kind;
   if (s.path.reliable()) s.epsn = r::psn_add(s.epsn, 1);
   if (shape.ends_message()) {
-    if (engine_.land_later(qp)) {
+    if (engine_.land_later(qp, write ? s.length : s.landed)) {
       s.late = packet;
       return;
     }
@@ -183,18 +183,25 @@ void Packets::on_payload(QueuePair& qp, const roce::Packet& packet) {
 // Strict: the payload has waited long enough. What came meanwhile has its turn now.
 void Packets::finish_late(QueuePair& qp) {
   PacketState& s = *qp.packets;
-  if (!engine_.land_staged(qp, s.rkey, s.va, s.length)) {
-    refuse(qp, s.late.psn, r::kSyndromeNakRemoteAccess, m::Syndrome::none);
-    s.inbox.clear();
-    return;
+  if (!qp.payload_waits()) {
+    finish_response(qp);
+  } else {
+    const bool receive = qp.landing->place.what == LandingPlace::What::receive;
+    if (!engine_.land_staged(qp, std::move(qp.landing))) {
+      refuse(qp, s.late.psn, receive ? r::kSyndromeNakRemoteOperation : r::kSyndromeNakRemoteAccess,
+             receive ? m::Syndrome::local_protection : m::Syndrome::none);
+      s.inbox.clear();
+      return;
+    }
+    finish_message(qp, s.late);
+    if (s.late.ack_req) owe_ack(qp);
   }
-  finish_message(qp, s.late);
-  if (s.late.ack_req && s.path.reliable()) owe_ack(qp);
   while (!s.inbox.empty() && !qp.landing_waits()) {
     const PacketState::Waiting next = std::move(s.inbox.front());
     s.inbox.pop_front();
     roce::Packet packet;
-    if (!qp.receiving() || roce::parse(next.bytes, packet) != roce::Drop::none) continue;
+    if (roce::parse(next.bytes, packet) != roce::Drop::none) continue;
+    if (r::shape_of(packet.opcode).is_request() ? !qp.receiving() : !qp.sending()) continue;
     handle(qp, {next.flow, next.ecn_ce, next.id_unknown, next.bytes, next.ip_id}, packet);
   }
 }
@@ -213,7 +220,8 @@ bool Packets::land(QueuePair& qp, const roce::Packet& packet) {
     // The whole range at the first packet, as the rules say, and again at each: a key that is revoked half-way ends it.
     KeyFault why = KeyFault::none;
     Registration* const into = engine_.check_remote(qp, s.rkey, s.va, s.length, STRAIT_NIC_REMOTE_WRITE, why);
-    const Registration* const place = reliable ? engine_.stage(qp, into, s.va, s.length) : into;
+    const Registration* const place =
+        reliable ? engine_.stage(qp, into, {LandingPlace::What::write, s.rkey, s.va, s.length}) : into;
     if (place != nullptr && engine_.put_bytes(qp, *place, s.va + s.landed, from, n, s.landed == 0, more)) return true;
     const std::uint8_t syndrome = refusal_of(into);
     if (reliable) {
@@ -224,6 +232,11 @@ bool Packets::land(QueuePair& qp, const roce::Packet& packet) {
     }
     return false;
   }
+  // How long a message is only its last packet tells: until then all of the receive may be written to.
+  const bool only = r::shape_of(packet.opcode).starts_message() && !more;
+  Registration* const shadow = reliable ? engine_.stage_receive(qp, only ? n : qp.arriving_into->total_bytes) : nullptr;
+  if (shadow != nullptr) [[unlikely]]
+    return engine_.put_bytes(qp, *shadow, shadow->address + s.landed, from, n, s.landed == 0, more);
   if (engine_.scatter(qp, *qp.arriving_into, s.landed, from, n, more)) return true;
   if (reliable) {
     refuse(qp, packet.psn, r::kSyndromeNakRemoteOperation, m::Syndrome::local_protection);

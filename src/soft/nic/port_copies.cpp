@@ -270,7 +270,7 @@ bool Engine::land_piece(QueuePair& qp, Link& link, const Slot& message, Registra
     return false;
   }
   arriving.landed += n;
-  if (!more && !land_later(qp)) finish_payload(qp, arriving);
+  if (!more && !land_later(qp, arriving.length)) finish_payload(qp, arriving);
   return true;
 }
 

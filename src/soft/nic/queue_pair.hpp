@@ -79,8 +79,19 @@ inline constexpr std::uint8_t kVendorDeviceGone = 0xa3;
 
 inline constexpr std::int64_t kResendNow = 1;  // a time long past
 
-// Strict: a payload that has arrived and must not be seen yet.
+// Strict: where bytes go that must not be seen yet.
+struct LandingPlace {
+  enum class What : std::uint8_t { write, receive, answer };
+  What what;
+  std::uint32_t key;  // as the message, the receive or the read names it
+  std::uint64_t address;
+  std::uint32_t length;
+  std::uint64_t wqe = 0;  // answer: of the read
+};
+
+// What has arrived of it. A peer's payload and the answer to a read may come at the same time; only one of them waits.
 struct Landing {
+  LandingPlace place;
   std::vector<std::byte> bytes;
   Registration shadow;         // takes the bytes in place of the real one
   std::byte* where = nullptr;  // the program would see them; nullptr: it cannot, or the memory is its own again
@@ -128,7 +139,8 @@ struct alignas(kLine) QueuePair : QueueShape {
   std::unique_ptr<PacketState> packets;  // or over packets; neither: not connected
   std::uint32_t remote_qpn = 0;
   std::uint32_t posted_after = 0;    // index of the queue pair that was posted to after this one, the last time
-  std::unique_ptr<Landing> landing;  // strict only
+  std::unique_ptr<Landing> landing;  // strict only: a write, or a message
+  std::unique_ptr<Landing> answer;   // the same for what this side reads
 
   // Requester
   std::uint64_t producer = 0;
@@ -176,7 +188,8 @@ struct alignas(kLine) QueuePair : QueueShape {
   std::uint64_t message_rolls = 0, receive_rolls = 0;
   [[nodiscard]] std::uint64_t flow() const { return std::uint64_t{qpn & 0xffff} << 16 | (remote_qpn & 0xffff); }
 
-  [[nodiscard]] bool landing_waits() const { return landing && landing->waiting; }
+  [[nodiscard]] bool payload_waits() const { return landing && landing->waiting; }
+  [[nodiscard]] bool landing_waits() const { return payload_waits() || (answer && answer->waiting); }
 
   [[nodiscard]] Sent& sent_at(std::uint64_t seq) const { return sent.at(seq); }
   // Requests of the peer are served.

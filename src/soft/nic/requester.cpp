@@ -278,8 +278,9 @@ Engine::Sending Engine::send_payload_request(QueuePair& qp, const SendWork& work
 Engine::Sending Engine::send_read(QueuePair& qp, const SendWork& work, Sent& sent, DecodeFault& fault) {
   ChannelWriter& writer = qp.link->writer;
   if (!check_pieces(qp, work, STRAIT_NIC_LOCAL_WRITE, fault)) return Sending::fault;
+  // Strict holds the answer back here; what the peer writes itself could not be.
   const bool cross =
-      work.total_bytes > kRingPayloadBytes && qp.link->peer_reaches_us() && all_addressable(memory_, work);
+      !strict_ && work.total_bytes > kRingPayloadBytes && qp.link->peer_reaches_us() && all_addressable(memory_, work);
   const std::uint32_t slots = cross ? list_slots(work.n_pieces) : 1;
   if (!writer.has_room(slots)) return Sending::blocked;
   Slot& header = writer.header();
@@ -455,6 +456,8 @@ void Engine::on_read_data(QueuePair& qp, const Slot& message, Link& link) {
       fail_message(qp, message.msn, m::Syndrome::local_protection, kVendorKey);
       return;
     }
+    // Only when it has landed does the last piece count as here.
+    if (strict_ && offset + n == sent->bytes && answer_later(qp)) return;
     sent->landed += n;
     qp.reread = false;
     if ((message.flags & kMore) != 0) {
@@ -480,6 +483,8 @@ bool Engine::land_answer(QueuePair& qp, const Sent& sent, std::uint32_t offset, 
                          std::uint32_t length) {
   SendWork work;
   if (decode_work(qp, sent.index, work)) return false;
+  if (Registration* const shadow = stage_answer(qp, sent, work); shadow != nullptr) [[unlikely]]
+    return offset + length <= shadow->length_bytes && write_bytes(*shadow, shadow->address + offset, from, length);
   if (offset == 0 && qp.port) qp.port->returned.forget();
   const bool more = offset + length < sent.bytes;
   for (std::uint32_t i = 0; i < work.n_pieces && length != 0; ++i) {
@@ -592,6 +597,7 @@ void Engine::fail_queue(QueuePair& qp) {
   if (qp.state == QpState::error) return;
   qp.state = QpState::error;
   abandon_landing(qp);
+  abandon_answer(qp);
   abandon_pieces(qp);
   if (strict_) strict_->forget(qp);
   flush_queue(qp);
@@ -617,6 +623,7 @@ void Engine::flush_sends(QueuePair& qp) {
     complete(qp, sent, m::Syndrome::flushed);
     ++counts_.flushed;
   }
+  abandon_answer(qp);
   qp.answers_awaited = 0;
   qp.streaming = false;
   qp.resume_at_ns = 0;

@@ -241,13 +241,19 @@ void Engine::on_payload(QueuePair& qp, Link& link, const Slot& message) {
                  message.rkey,   message.raddr,
                  message.length, 0,
                  message.imm_raw};
-  into = stage(qp, into, message.raddr, message.length);
+  Slot located = message;
+  if (write) {
+    into = stage(qp, into, {LandingPlace::What::write, message.rkey, message.raddr, message.length});
+  } else if (strict_) {
+    into = stage_receive(qp, message.length);
+    if (into != nullptr) located.raddr = qp.arriving.raddr = into->address;
+  }
   if (names_piece(message)) {
     (void)land_piece(qp, link, message, into, receive);
     return;
   }
   if ((message.flags & kCross) != 0) {
-    if (!land_cross(qp, link, message, into, receive)) return;
+    if (!land_cross(qp, link, located, into, receive)) return;
     qp.arriving.landed = message.length;
   } else {
     std::uint32_t n = 0;
@@ -256,10 +262,10 @@ void Engine::on_payload(QueuePair& qp, Link& link, const Slot& message) {
       refuse(qp, link, message.msn, m::Syndrome::remote_invalid_request, m::Syndrome::none);
       return;
     }
-    if (!land(qp, link, message, into, receive, 0, n)) return;
+    if (!land(qp, link, located, into, receive, 0, n)) return;
     qp.arriving.landed = n;
   }
-  if (qp.arriving.landed == qp.arriving.length && !land_later(qp)) finish_payload(qp, qp.arriving);
+  if (qp.arriving.landed == qp.arriving.length && !land_later(qp, qp.arriving.length)) finish_payload(qp, qp.arriving);
 }
 
 void Engine::on_more(QueuePair& qp, Link& link, const Slot& message) {
@@ -291,7 +297,9 @@ void Engine::on_more(QueuePair& qp, Link& link, const Slot& message) {
       refuse(qp, link, message.msn, m::Syndrome::remote_access, m::Syndrome::none, vendor_of(why));
       return;
     }
-    into = stage(qp, into, arriving.raddr, arriving.length);
+    into = stage(qp, into, {LandingPlace::What::write, arriving.rkey, arriving.raddr, arriving.length});
+  } else if (strict_) {
+    into = stage_receive(qp, arriving.length);
   }
   if (in_pool) {
     (void)land_piece(qp, link, message, into, qp.arriving_into.get());
@@ -301,7 +309,7 @@ void Engine::on_more(QueuePair& qp, Link& link, const Slot& message) {
   located.raddr = arriving.raddr;
   if (!land(qp, link, located, into, qp.arriving_into.get(), arriving.landed, n)) return;
   arriving.landed += n;
-  if (arriving.landed == arriving.length && !land_later(qp)) finish_payload(qp, arriving);
+  if (arriving.landed == arriving.length && !land_later(qp, arriving.length)) finish_payload(qp, arriving);
 }
 
 // Payload that lies in the ring, or in the header itself.

@@ -15,7 +15,8 @@ namespace m = wire::mlx5;
 
 namespace {
 
-constexpr std::uint32_t kLatest = 16;  // passes
+constexpr std::uint32_t kLatest = 16;       // passes
+constexpr std::uint64_t kIsWqe = 1u << 31;  // in a guard's tag, beside the 24 bits of a queue pair's number
 
 struct RuleText {
   const char* name;
@@ -158,8 +159,10 @@ void Strict::started(QueuePair& qp, std::uint64_t index, const SendWork& work, M
   // To name memory in a work request is to touch it: the NIC, or the peer's, does so from now on.
   for (const Range& range : now.local) {
     const Registration* const named = memory.find(range.key);
-    if (named != nullptr && named->bytes != nullptr && named->covers(range.address, range.length))
-      sys::touch_guarded_pages(named->at(range.address), range.length);
+    if (named == nullptr || named->bytes == nullptr || !named->covers(range.address, range.length)) continue;
+    // Two reads into the same place bring one or the other: nobody looks at it before they are told.
+    if (now.reads && is_being_read_into(named->at(range.address), range.length)) continue;
+    sys::touch_guarded_pages(named->at(range.address), range.length);
   }
   if (write || read || atomic) now.remote = {work.raddr, work.total_bytes, work.rkey};
 
@@ -223,8 +226,19 @@ void Strict::guard(std::byte* where, std::uint64_t length, std::uint32_t qpn, st
   sys::guard_pages(this, where, length, std::uint64_t{message} << 32 | qpn);
 }
 
+void Strict::guard_answer(std::byte* where, std::uint64_t length, std::uint32_t qpn, std::uint64_t wqe) {
+  sys::guard_pages(this, where, length, (wqe & 0xffff) << 32 | kIsWqe | qpn);
+  answers_[where] = std::max(answers_[where], length);
+}
+
 void Strict::unguard(std::byte* where, std::uint64_t length) {
   sys::unguard_pages(this, where, length);
+  answers_.erase(where);
+}
+
+bool Strict::is_being_read_into(const std::byte* where, std::uint64_t length) const {
+  return std::ranges::any_of(
+      answers_, [&](const auto& each) { return each.first < where + length && where < each.first + each.second; });
 }
 
 void Strict::open(const std::byte* where, std::uint64_t length) {
@@ -251,10 +265,13 @@ void Strict::collect() {
   sys::GuardedRead seen;
   while (sys::take_guarded_read(this, seen)) {
     const bool last = seen.offset + kLine >= seen.length;
-    found(last ? Rule::last_byte_polled : Rule::target_read_early, static_cast<std::uint32_t>(seen.tag), kNone,
+    const bool answer = (seen.tag & kIsWqe) != 0;
+    const std::uint64_t number = seen.tag >> 32;
+    found(last ? Rule::last_byte_polled : Rule::target_read_early, static_cast<std::uint32_t>(seen.tag & ~kIsWqe),
+          answer ? number : kNone,
           fmt::format("byte {} of {} at {:#x} was touched while the payload was on its way", seen.offset, seen.length,
                       seen.address),
-          seen.tag >> 32);
+          answer ? kNone : number);
   }
 }
 

@@ -84,6 +84,8 @@ class Strict {
 
   // Landing. `where` must not be looked at until land() was called.
   void guard(std::byte* where, std::uint64_t length, std::uint32_t qpn, std::uint32_t message);
+  // The same for what work request `wqe` of this side reads.
+  void guard_answer(std::byte* where, std::uint64_t length, std::uint32_t qpn, std::uint64_t wqe);
   void unguard(std::byte* where, std::uint64_t length);
   // The NIC itself is about to touch memory that somebody, another NIC of the process perhaps, may have guarded.
   static void open(const std::byte* where, std::uint64_t length);
@@ -112,12 +114,15 @@ class Strict {
   [[nodiscard]] static bool overlap(const Range& a, const Range& b);
   [[nodiscard]] static std::uint64_t sum_of(const Work& work, MemoryTable& memory);
 
+  [[nodiscard]] bool is_being_read_into(const std::byte* where, std::uint64_t length) const;
+
   std::string nic_;
   StrictConfig config_;
   std::uint64_t state_;
   std::uint64_t counts_[kRules] = {};
   std::set<std::pair<Rule, std::uint64_t>> reported_;  // once per cause: rule and queue pair
   std::set<std::uint32_t> dead_keys_;
+  std::map<const std::byte*, std::uint64_t> answers_;                           // guarded: what reads bring
   std::unordered_map<std::uint32_t, std::map<std::uint64_t, Work>> under_way_;  // by queue pair and WQE
   std::unordered_map<std::uint32_t, std::uint32_t> unsignaled_;                 // blocks since the last signaled WQE
 };

@@ -69,6 +69,76 @@ TEST_P(StrictNic, TargetReadEarly) {
   EXPECT_TRUE(target.holds(1));
 }
 
+// A receive belongs to the NIC until its completion.
+TEST_P(StrictNic, ReceiveReadEarly) {
+  Buffer into;
+  const std::uint32_t key = pair->reg_b(into.at, kStrictBytes);
+  const Wqe send{.opcode = m::Opcode::send, .data = {{address_of(source.at), kStrictBytes, lkey}}};
+  pair->qb->post_receive({{address_of(into.at), kStrictBytes, key}});
+  pair->qa->post(send);
+  expect_done(*pair->qb);
+  EXPECT_TRUE(into.holds(1));  // after it was told
+  expect_done(*pair->qa);
+  expect_findings({});
+  std::fill_n(into.at, kStrictBytes, std::byte{0});
+  pair->qb->post_receive({{address_of(into.at), kStrictBytes, key}});
+  pair->qa->post(send);
+  drive_until_guarded(into.at);
+  EXPECT_FALSE(pair->qb->poll());
+  EXPECT_EQ(look(into.at + 100), std::byte{0});
+  expect_done(*pair->qb);
+  expect_done(*pair->qa);
+  EXPECT_TRUE(into.holds(1));
+  expect_line(Rule::target_read_early, pair->qb->qpn, "\"wqe\":null,\"message\":1,");
+  EXPECT_EQ(pair->a->findings(Rule::target_read_early), 0u);
+  expect_findings({{Rule::target_read_early, 1}});
+}
+
+TEST_P(StrictNic, LastByteOfAReceivePolled) {
+  Buffer into;
+  pair->qb->post_receive({{address_of(into.at), kStrictBytes, pair->reg_b(into.at, kStrictBytes)}});
+  pair->qa->post({.opcode = m::Opcode::send, .data = {{address_of(source.at), kStrictBytes, lkey}}});
+  const auto deadline = sys::Deadline::after_ns(20'000'000'000);
+  while (look(into.at + kStrictBytes - 1) != source.at[kStrictBytes - 1] && !deadline.passed()) pair->drive(1);
+  expect_done(*pair->qa);
+  expect_line(Rule::last_byte_polled, pair->qb->qpn, "\"message\":0,");
+  expect_findings({{Rule::last_byte_polled, 1}});
+}
+
+// What a read brings belongs to the NIC until its completion.
+TEST_P(StrictNic, TargetOfAReadReadEarly) {
+  Buffer back;
+  const std::uint32_t key = pair->reg_a(back.at, kStrictBytes);
+  target.fill(5);
+  pair->qa->post(read(back.at, kStrictBytes, key));
+  expect_done(*pair->qa);
+  EXPECT_TRUE(back.holds(5));
+  expect_findings({});
+  std::fill_n(back.at, kStrictBytes, std::byte{0});
+  const std::uint64_t wqe = pair->qa->post(read(back.at, kStrictBytes, key));
+  drive_until_guarded(back.at);
+  EXPECT_FALSE(pair->qa->poll());
+  EXPECT_EQ(look(back.at + 100), std::byte{0});
+  expect_done(*pair->qa);
+  EXPECT_TRUE(back.holds(5));
+  expect_line(Rule::target_read_early, pair->qa->qpn, "\"wqe\":" + std::to_string(wqe) + ",\"message\":null,");
+  EXPECT_EQ(pair->b->findings(Rule::target_read_early), 0u);
+  expect_findings({{Rule::target_read_early, 1}});
+}
+
+// One or the other is there in the end; nobody has looked.
+TEST_P(StrictNic, TwoReadsIntoOnePlace) {
+  Buffer back;
+  const std::uint32_t key = pair->reg_a(back.at, kStrictBytes);
+  target.fill(6);
+  for (int i = 0; i < 2; ++i) pair->qa->post(read(back.at, kStrictBytes, key));
+  drive_until_guarded(back.at);
+  for (int i = 0; i < 2; ++i) pair->qa->post(read(back.at, kStrictBytes, key));
+  for (int i = 0; i < 4; ++i) expect_done(*pair->qa);
+  EXPECT_TRUE(back.holds(6));
+  expect_findings({});
+}
+
 TEST_P(StrictNic, LastBytePolled) {
   const auto* last = reinterpret_cast<unsigned char*>(target.at + kStrictBytes - 1);
   pair->qa->post(write());
@@ -298,6 +368,45 @@ TEST_P(StrictNic, EveryLengthAndOffsetLandsWhole) {
   expect_findings({});
 }
 
+// Shorter than its receive, in several pieces or in one, and read back again.
+TEST_P(StrictNic, MessagesAndAnswersOfEveryLengthLandWhole) {
+  Buffer into, back;
+  const std::uint32_t into_key = pair->reg_b(into.at, kStrictBytes), back_key = pair->reg_a(back.at, kStrictBytes);
+  for (const std::uint32_t n : {1u, 7u, 8u, 63u, 64u, 65u, 1000u, 1024u, 1025u, 4096u, 9000u, 40'000u}) {
+    for (const std::uint32_t at : {0u, 1u, 4000u}) {
+      for (const bool pieces : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} bytes at {}{}", n, at, pieces ? " in two pieces" : ""));
+        std::fill_n(into.at, kStrictBytes, std::byte{0});
+        std::fill_n(back.at, kStrictBytes, std::byte{0});
+        const std::uint64_t start = address_of(into.at + at);
+        if (pieces) {
+          pair->qb->post_receive({{start, 500, into_key}, {start + 500, 44'000, into_key}});
+        } else {
+          pair->qb->post_receive({{start, 44'500, into_key}});
+        }
+        pair->qa->post({.opcode = m::Opcode::send, .data = {{address_of(source.at), n, lkey}}});
+        expect_done(*pair->qa);
+        const auto event = pair->wait(*pair->qb);
+        ASSERT_TRUE(event);
+        EXPECT_EQ(event->bytes, n);
+        ASSERT_TRUE(std::equal(source.at, source.at + n, into.at + at));
+        ASSERT_EQ(std::count(into.at + at + n, into.at + kStrictBytes, std::byte{0}),
+                  static_cast<std::ptrdiff_t>(kStrictBytes - at - n));
+        std::copy_n(source.at, n, target.at);
+        Wqe get = read(back.at + at, n, back_key);
+        if (pieces && n > 1)
+          get.data = {{address_of(back.at + at), 1, back_key}, {address_of(back.at + at + 1), n - 1, back_key}};
+        pair->qa->post(get);
+        expect_done(*pair->qa);
+        ASSERT_TRUE(std::equal(source.at, source.at + n, back.at + at));
+        ASSERT_EQ(std::count(back.at + at + n, back.at + kStrictBytes, std::byte{0}),
+                  static_cast<std::ptrdiff_t>(kStrictBytes - at - n));
+      }
+    }
+  }
+  expect_findings({});
+}
+
 TEST_P(StrictNic, SoItIsUnderLoss) {
   make(64, "drop=5%,dup=3%,reorder=3%,seed=11");
   for (unsigned round = 2; round < 60; ++round) {
@@ -312,6 +421,28 @@ TEST_P(StrictNic, SoItIsUnderLoss) {
     pair->a->drive(pair->qa->qpn);
     expect_done(*pair->qa);
     ASSERT_TRUE(target.holds(round)) << round;
+  }
+  expect_findings({});
+}
+
+TEST_P(StrictNic, MessagesAndAnswersToo) {
+  make(64, "drop=5%,dup=3%,reorder=3%,seed=12", 10'000'000'000);
+  Buffer into, back;
+  const std::uint32_t into_key = pair->reg_b(into.at, kStrictBytes), back_key = pair->reg_a(back.at, kStrictBytes);
+  for (unsigned round = 2; round < 60; ++round) {
+    source.fill(round);
+    target.fill(round + 1000);
+    pair->qb->post_receive({{address_of(into.at), kStrictBytes, into_key}});
+    pair->qa->write({.opcode = m::Opcode::send,
+                     .data = {{address_of(source.at), static_cast<std::uint32_t>(kStrictBytes) - round, lkey}},
+                     .flags = 0});
+    pair->qa->write(read(back.at, kStrictBytes, back_key));
+    pair->qa->publish();
+    pair->a->drive(pair->qa->qpn);
+    expect_done(*pair->qa);
+    expect_done(*pair->qb);
+    ASSERT_TRUE(std::equal(source.at, source.at + kStrictBytes - round, into.at)) << round;
+    ASSERT_TRUE(back.holds(round + 1000)) << round;
   }
   expect_findings({});
 }
@@ -361,6 +492,38 @@ TEST_P(StrictNic, MemoryIsReadableAfterTheQueuePairWasDestroyed) {
   pair->qb.reset();
   EXPECT_TRUE(readable(target.at));
   expect_findings({});
+}
+
+TEST_P(StrictNic, ReceivesAndReadTargetsAreReadableAfterAFailure) {
+  for (const bool reading : {false, true}) {
+    for (const int how : {0, 1, 2}) {
+      SCOPED_TRACE(fmt::format("{} {}", reading ? "read" : "receive", how));
+      make();
+      Buffer into;
+      const std::uint32_t key = reading ? pair->reg_a(into.at, kStrictBytes) : pair->reg_b(into.at, kStrictBytes);
+      if (!reading) pair->qb->post_receive({{address_of(into.at), kStrictBytes, key}});
+      pair->qa->post(reading ? read(into.at, kStrictBytes, key)
+                             : Wqe{.opcode = m::Opcode::send, .data = {{address_of(source.at), kStrictBytes, lkey}}});
+      drive_until_guarded(into.at);
+      Engine& engine = reading ? *pair->a : *pair->b;
+      std::unique_ptr<TestQueue>& queue = reading ? pair->qa : pair->qb;
+      if (how == 0) {
+        ASSERT_TRUE(engine.fail_qp(queue->qpn));
+      } else if (how == 1) {
+        queue.reset();
+      } else {
+        ASSERT_TRUE(engine.deregister_memory(key));
+      }
+      EXPECT_TRUE(readable(into.at));
+      EXPECT_TRUE(readable(into.at + kStrictBytes - 1));
+      if (how != 2) continue;
+      const auto event = pair->wait(*queue);  // the program took its memory back too early
+      ASSERT_TRUE(event);
+      EXPECT_EQ(event->syndrome, m::Syndrome::local_protection);
+      EXPECT_EQ(std::count(into.at, into.at + kStrictBytes, std::byte{0}), static_cast<std::ptrdiff_t>(kStrictBytes));
+      EXPECT_EQ(engine.findings(Rule::used_after_deregistration), 1u);
+    }
+  }
 }
 
 TEST_P(StrictNic, MemoryIsReadableAfterTheNicWasClosed) {

@@ -60,9 +60,9 @@ inline PairConfig strict_over(Over over, const ReportFile& report, const char* f
 class StrictNic : public ::testing::TestWithParam<Over> {
  protected:
   void SetUp() override { make(); }
-  void make(std::uint32_t blocks = 64, const char* faults = nullptr) {
+  void make(std::uint32_t blocks = 64, const char* faults = nullptr, std::int64_t answer_ns = 10'000'000) {
     pair.reset();
-    pair.emplace(strict_over(GetParam(), report, faults), blocks, faults == nullptr ? 0 : 10'000'000);
+    pair.emplace(strict_over(GetParam(), report, faults), blocks, faults == nullptr ? 0 : answer_ns);
     source.fill(1);
     std::fill_n(target.at, kStrictBytes, std::byte{0});
     lkey = pair->reg_a(source.at, kStrictBytes);
@@ -97,14 +97,19 @@ class StrictNic : public ::testing::TestWithParam<Over> {
     EXPECT_EQ(event->syndrome, m::Syndrome::none);
   }
   // Until the write to `target` has been staged at b: its pages are guarded from then on.
-  void drive_until_guarded() {
+  void drive_until_guarded() { drive_until_guarded(target.at); }
+  void drive_until_guarded(const std::byte* at) {
     for (int i = 0; i < 100'000; ++i) {
       pair->a->drive(0);
-      if (staged()) return;
+      if (!readable(at)) return;
       pair->b->drive(0);
-      if (staged()) return;
+      if (!readable(at)) return;
     }
     FAIL() << "nothing arrived";
+  }
+  // As a program that does not wait looks at it.
+  static std::byte look(const std::byte* at) {
+    return static_cast<std::byte>(__atomic_load_n(reinterpret_cast<const unsigned char*>(at), __ATOMIC_RELAXED));
   }
   [[nodiscard]] bool staged() const { return !readable(target.at); }
   // Asked of the kernel, so that nobody is caught.
