@@ -138,6 +138,33 @@ TEST(Saying, InfoListsDevicesOptionsAndCounters) {
   EXPECT_EQ(all.dump().find("flow tests know"), std::string::npos);
 }
 
+// One side wants packets: both sides use them, and each says whose wish it was.
+TEST(Saying, WhyTheCarrierIsWhatItIsOnBothSides) {
+  const auto with = [](const char* carrier) {
+    return settings({{"nics", "soft:1"}, {"grant", "ring"}, {"roce_address", "loopback"}, {"carrier", carrier}});
+  };
+  Pair pair(with("auto"), with("roce"));
+  Block theirs(pair.owner, "host", 4096, access::all), ours(pair.asker, "host", 4096, access::all);
+  const auto mine = pair.asker.publish("ours", ours.region);
+  const auto yours = pair.owner.publish("theirs", theirs.region);
+  ASSERT_TRUE(mine && yours);
+  struct Side {
+    Peer& peer;
+    Block& from;
+    const char* name;
+    const char* reason;
+  };
+  for (const auto& [peer, from, name, reason] : {Side{pair.far, ours, "theirs", "(asked for by option carrier)"},
+                                                 Side{pair.near, theirs, "ours", "(asked for by the peer)"}}) {
+    Lane lane = peer.lane().value();
+    EXPECT_NE(lane.path().find("RoCEv2 from 127."), std::string::npos) << lane.path();
+    EXPECT_NE(lane.path().find(reason), std::string::npos) << lane.path();
+    const auto done = lane.put(from.region.all(), peer.lookup(name).value().at(0)).wait(10s);
+    ASSERT_TRUE(done) << done.error().explain();
+    EXPECT_NE(std::string(done->path.c_str()).find(reason), std::string::npos) << done->path.c_str();
+  }
+}
+
 struct Listener {
   static void hear(void* context, int level, const char* text) {
     auto& self = *static_cast<Listener*>(context);

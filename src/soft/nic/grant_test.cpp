@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "soft/nic/verbs_testing.hpp"
+#include "sys/socket.hpp"
 
 namespace strait::soft::nic::testing {
 namespace {
@@ -373,6 +374,65 @@ TEST(Neighbour, OtherTransportsGoAsPackets) {
   to.post_receive({{address_of(n.target.data()), 100, n.target_key}});
   from.post(n.message(3));
   EXPECT_TRUE(n.wait(to));
+}
+
+// ---- Packets in place of the ring, and why --------------------------------------------------------------------------
+
+// Each with a port for packets, and a queue pair that is not connected.
+struct WithPorts {
+  WithPorts() {
+    auto ports = roce::MemoryPort::make_pair(roce::IpAddress::v4(10, 0, 0, 1), roce::IpAddress::v4(10, 0, 0, 2));
+    a->attach_port(std::move(ports.first)).value();
+    b->attach_port(std::move(ports.second)).value();
+    std::memcpy(&to, b->address().bytes, sizeof to);
+  }
+  std::string reason() {
+    strait_nic_address address{};
+    std::memcpy(address.bytes, &to, sizeof to);
+    queue.connect(address, 0x123).value();
+    const std::string path = a->describe_qp(queue.qpn).value();
+    const std::size_t open = path.rfind('(');
+    return open == std::string::npos ? path : path.substr(open);
+  }
+  std::unique_ptr<Engine> a = Engine::open({}).value(), b = Engine::open({}).value();
+  TestQueue queue{*a, a->alloc_pd()};
+  Address to{};
+};
+
+TEST(WhyPackets, ThePeerIsOnAnotherHost) {
+  WithPorts with;
+  ++with.to.host;
+  EXPECT_EQ(with.reason(), "(the peer is on another host)");
+}
+
+TEST(WhyPackets, ThePeerAskedForThem) {
+  WithPorts with;
+  with.to.wants_packets = 1;
+  EXPECT_EQ(with.reason(), "(asked for by the peer)");
+}
+
+// Somebody else answers where the peer should be.
+TEST(WhyPackets, TheRingGrantWasRefused) {
+  WithPorts with;
+  with.to.engine = {1, 2, 3};
+  const sys::Fd listener = sys::unix_listen(socket_name(with.to.engine)).value();
+  std::thread impostor([&] {
+    const sys::Event wake = sys::Event::make().value();
+    const auto deadline = sys::Deadline::after_ns(20'000'000'000);
+    while (!deadline.passed()) {
+      auto socket = sys::accept_one(listener.get());
+      if (!socket) {
+        std::this_thread::yield();
+        continue;
+      }
+      (void)sys::wait_ready(socket->get(), false, deadline);
+      EXPECT_TRUE(accept_link(EngineId{9, 9, 9}, *socket, wake.fd(), {}));
+      return;
+    }
+  });
+  const std::string reason = with.reason();
+  impostor.join();
+  EXPECT_EQ(reason, "(no ring grant: another engine answered at the peer's address)");
 }
 
 }  // namespace
