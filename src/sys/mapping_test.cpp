@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,6 +40,24 @@ TEST(Mapping, UnmapsOnce) {
   second = Mapping();
   EXPECT_EQ(::mincore(at, page_bytes(), &resident), -1);
   EXPECT_EQ(errno, ENOMEM);
+}
+
+TEST(Mapping, WhatIsKeptFromChildrenIsNotThereInAFork) {
+  const Mapping kept = map_anonymous(page_bytes(), Protect::read_write).value();
+  const Mapping shared = map_anonymous(page_bytes(), Protect::read_write).value();
+  keep_from_children(kept);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    unsigned char resident = 0;
+    const bool gone = ::mincore(kept.data(), page_bytes(), &resident) == -1 && errno == ENOMEM;
+    const bool there = ::mincore(shared.data(), page_bytes(), &resident) == 0;
+    ::_exit((gone ? 0 : 1) + (there ? 0 : 2));
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "of exit: 1: it is there; 2: so is not what was not kept";
+  kept.data()[0] = std::byte{1};  // here nothing has changed
 }
 
 TEST(Mapping, NothingIsNotMapped) {

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of a queue pair as verbs has it: every state, what each allows, and back to the beginning.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "soft/nic/verbs_testing.hpp"
+#include "sys/mapping.hpp"
 
 namespace strait::soft::nic::testing {
 namespace {
@@ -256,6 +261,23 @@ TEST(LifeRc, GarbageInTheRecordWhileInResetIsNotLookedAt) {
   pair.qa->set_back();
   pair.raise_both();
   expect_message(pair, 9);
+}
+
+// A child that wrote to a doorbell page would post in its parent's name.
+TEST(Doorbells, AreNotThereInAFork) {
+  Pair pair;
+  const auto page = reinterpret_cast<std::uintptr_t>(pair.qa->doorbell()) / sys::page_bytes() * sys::page_bytes();
+  const auto mapped = [&] {
+    unsigned char resident = 0;
+    return ::mincore(reinterpret_cast<void*>(page), sys::page_bytes(), &resident) == 0;
+  };
+  EXPECT_TRUE(mapped());
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) ::_exit(mapped() ? 1 : 0);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "it is mapped there";
 }
 
 }  // namespace
