@@ -190,6 +190,37 @@ TEST_P(Carriers, ARevokedRegionIsARefusalWithItsSyndrome) {
   EXPECT_NE(failure.error().text.find(wire::mlx5::sentence(wire::mlx5::Syndrome::remote_access)), std::string::npos);
 }
 
+// A program, or a kernel, that writes over its ring: the NIC fetches that in place of the put, which was posted while
+// nobody looked at the ring.
+TEST_P(Carriers, GarbageInTheRingIsSaidInASentence) {
+  Rig rig(GetParam(), "caller");
+  rig.shared.fill(pattern(64, 3));
+  DeviceQueue queue = rig.open();
+  const auto from = queue.local(rig.local.region).value();
+  const auto to = queue.remote(rig.target).value();
+  const device::Queue handle = queue.handle().value();
+  {
+    Posting<Sharing::one_thread> lane(handle);
+    const Pending put = lane.put(from, 0, to, 0, 64);
+    ASSERT_TRUE(put.ok());
+    std::memset(handle.state->send.blocks, 0x5a, 64);
+    const GpuLease lease = queue.lease().value();
+    const Outcome outcome = lane.wait(put, within(10));
+    EXPECT_EQ(outcome.waited, Waited::error);
+    EXPECT_EQ(outcome.syndrome, wire::mlx5::Syndrome::local_qp_operation);
+  }
+  const Status failure = queue.failure();
+  ASSERT_FALSE(failure);
+  EXPECT_EQ(failure.error().code, Code::device);
+  EXPECT_NE(
+      failure.error().text.find("failed: the queue entry is malformed or not allowed on this queue pair (syndrome "
+                                "0x02, block 0)"),
+      std::string::npos)
+      << failure.error().text;
+  EXPECT_EQ(failure.error().remedy, "open another device queue");
+  EXPECT_EQ(rig.shared.read(0, 64), pattern(64, 3));
+}
+
 // A region of ours that was dropped: the NIC does not know its key any more.
 TEST_P(Carriers, ADroppedRegionIsARefusalToo) {
   Rig rig(GetParam());

@@ -351,6 +351,11 @@ TEST_P(Faults, GarbageInTheRingIsAnErrorAndNothingElse) {
     } while (event->opcode == m::CqeOpcode::requester);
     EXPECT_NE(event->syndrome, m::Syndrome::none);
     EXPECT_NE(event->syndrome, m::Syndrome::flushed) << "the first one has a reason of its own";
+    const std::string said = m::sentence(event->syndrome);
+    EXPECT_EQ(said.find("not known to this version"), std::string::npos) << said;
+    if (seed % 2 != 0) {  // noise that names neither this queue pair nor this index
+      EXPECT_EQ(said, "the queue entry is malformed or not allowed on this queue pair");
+    }
     pair.drive(20);
     while ((event = pair.qa->poll())) EXPECT_EQ(event->syndrome, m::Syndrome::flushed) << seed;
     EXPECT_EQ(here, pattern(4096, 1)) << seed;
