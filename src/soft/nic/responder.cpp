@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "soft/nic/engine.hpp"
+#include "sys/copy.hpp"
 #include "sys/process.hpp"
 
 namespace strait::soft::nic {
@@ -60,8 +61,8 @@ void copy_lists(std::span<const iovec> into, std::span<const iovec> from) {
   std::size_t at_from = 0;
   while (!into.empty() && !from.empty()) {
     const std::size_t n = std::min(into[0].iov_len - at_into, from[0].iov_len - at_from);
-    std::memcpy(static_cast<std::byte*>(into[0].iov_base) + at_into,
-                static_cast<const std::byte*>(from[0].iov_base) + at_from, n);
+    sys::copy_bytes(static_cast<std::byte*>(into[0].iov_base) + at_into,
+                    static_cast<const std::byte*>(from[0].iov_base) + at_from, n);
     at_into += n;
     at_from += n;
     if (at_into == into[0].iov_len) into = into.subspan(1), at_into = 0;
