@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string_view>
 
@@ -82,6 +83,15 @@ std::string goal_text(const PairRow& row) {
   return fmt::format("{} {}", row.lower_is_better ? "<=" : ">=", goal);
 }
 
+// Of several runs, the letter of the one that measured this row.
+char letter(std::size_t run) {
+  return static_cast<char>('A' + run);
+}
+
+std::string run_text(const Json& results, const Json& result) {
+  return results["runs"].size() > 1 ? fmt::format(" {} |", letter(result["run"].get<std::size_t>())) : "";
+}
+
 std::string pairs_text(const Json& result) {
   return fmt::format("{}/{}", result.value("kept", 0), result.value("discarded", 0));
 }
@@ -99,10 +109,11 @@ void add_pairs(std::string& out, const Json& results, bool extra) {
   for (const Json& result : results["rows"]) {
     const PairRow* row = result["kind"] == "pair" ? row_of(result) : nullptr;
     if (row == nullptr || row->extra != extra) continue;
-    out += fmt::format("| {} | {} {} | {} {} ({}) | {} | **{}** | {} | {} | {} | {} | {} |\n", row->title,
-                       median_of(result, "strait"), row->unit, peer_figure(*row, result), row->unit, row->peer_title,
-                       median_of(result, "memcpy"), median_of(result, "ratio"), range_of(result, "ratio"),
-                       goal_text(*row), row->prediction, pairs_text(result), verdict(*row, result));
+    out +=
+        fmt::format("| {} | {} {} | {} {} ({}) | {} | **{}** | {} | {} | {} | {} | {} |{}\n", row->title,
+                    median_of(result, "strait"), row->unit, peer_figure(*row, result), row->unit, row->peer_title,
+                    median_of(result, "memcpy"), median_of(result, "ratio"), range_of(result, "ratio"), goal_text(*row),
+                    row->prediction, pairs_text(result), verdict(*row, result), run_text(results, result));
   }
 }
 
@@ -208,21 +219,28 @@ std::string noted_line(const Json& results) {
   return {};
 }
 
-// Machine, versions, and how many pairs were left out for which reason.
+// Machine, versions, and how many pairs were left out for which reason, of each run.
 std::string origin_text(const Json& results) {
-  std::size_t pairs = 0, discarded = 0, line_moved = 0, lost_cpu = 0;
-  for (const Json& result : results["rows"]) {
-    if (result["kind"] != "pair") continue;
-    pairs += result["samples"].size();
-    discarded += result.value("discarded", std::size_t{0});
-    line_moved += result.value("line_moved", std::size_t{0});
-    lost_cpu += result.value("lost_cpu", std::size_t{0});
+  std::string out;
+  const bool many = results["runs"].size() > 1;
+  for (std::size_t i = 0; i < results["runs"].size(); ++i) {
+    const Json& run = results["runs"][i];
+    const Json& machine = run["machine"];
+    const std::string here =
+        fmt::format("Machine: {}. {}.", strait::versus::machine_text(machine), strait::versus::versions_text(machine));
+    const bool same = i > 0 && machine == results["runs"][i - 1]["machine"];
+    out +=
+        fmt::format("{}Command: `{}`, {}. Load average at the start {:.1f}, at the end {:.1f}.\n\n",
+                    many ? fmt::format("Run {}. ", letter(i)) : "", run["command"].get<std::string>(),
+                    run["date"].get<std::string>(), run["load_before"].get<double>(), run["load_after"].get<double>());
+    out += (same ? std::string("The same machine.") : here) + "\n";
+    const auto count = [&](const char* name) { return run.value(name, std::size_t{0}); };
+    const std::string left_out =
+        strait::versus::discarded_text(count("pairs"), count("discarded"), count("line_moved"), count("lost_cpu"));
+    if (!left_out.empty()) out += "\n" + left_out + "\n";
+    if (i + 1 < results["runs"].size()) out += "\n";
   }
-  const Json& machine = results["machine"];
-  std::string out =
-      fmt::format("Machine: {}. {}.\n", strait::versus::machine_text(machine), strait::versus::versions_text(machine));
-  const std::string left_out = strait::versus::discarded_text(pairs, discarded, line_moved, lost_cpu);
-  return left_out.empty() ? out : out + "\n" + left_out + "\n";
+  return out;
 }
 
 void add_sweep(std::string& out, const Json& results) {
@@ -234,7 +252,67 @@ void add_sweep(std::string& out, const Json& results) {
       strait::versus::sweep_markdown((*row)["sweep"]);
 }
 
+// What a folder of results or a reader needs to know of a run: all but its rows.
+Json run_of(const Json& results) {
+  Json run = results;
+  run.erase("rows");
+  for (const Json& result : results["rows"]) {
+    if (result["kind"] != "pair") continue;
+    run["pairs"] = run.value("pairs", std::size_t{0}) + result["samples"].size();
+    for (const char* name : {"discarded", "line_moved", "lost_cpu"})
+      run[name] = run.value(name, std::size_t{0}) + result.value(name, std::size_t{0});
+  }
+  return run;
+}
+
+// What stands between the markers, with the text before and after them.
+struct Marked {
+  std::string problem, before, between, after;
+};
+
+Marked read_marked(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) return {.problem = file + " cannot be read", .before = {}, .between = {}, .after = {}};
+  std::stringstream whole;
+  whole << in.rdbuf();
+  const std::string text = whole.str();
+  const std::size_t begin = text.find(kBegin);
+  const std::size_t end = text.find(kEnd);
+  if (begin == std::string::npos || end == std::string::npos || end < begin) {
+    return {.problem = file + " has no lines \"" + kBegin + "\" and \"" + kEnd + "\"",
+            .before = {},
+            .between = {},
+            .after = {}};
+  }
+  const std::size_t after = begin + std::string_view(kBegin).size() + 1;
+  return {.problem = {},
+          .before = text.substr(0, after),
+          .between = text.substr(after, end - after),
+          .after = text.substr(end)};
+}
+
 }  // namespace
+
+// In the order of the table, whatever order they were measured in.
+Json join(const std::vector<Json>& runs) {
+  Json joined = {{"runs", Json::array()}, {"rows", Json::array()}};
+  std::map<std::string, Json> last;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    joined["runs"].push_back(run_of(runs[i]));
+    for (const Json& row : runs[i]["rows"]) {
+      Json& kept = last[row["id"].get<std::string>()] = row;
+      kept["run"] = i;
+    }
+  }
+  for (const PairRow& row : pair_rows()) {
+    if (const auto found = last.find(row.id); found != last.end()) {
+      joined["rows"].push_back(found->second);
+      last.erase(found);
+    }
+  }
+  for (const auto& [id, row] : last) joined["rows"].push_back(row);
+  return joined;
+}
 
 std::string table_text(const Json& results) {
   std::string out = fmt::format("{:<34}{:>12}{:>12}{:>8}  {:<14}{:<7}{}\n", "put between two processes", "strait",
@@ -262,14 +340,12 @@ std::string table_text(const Json& results) {
 }
 
 std::string docs_text(const Json& results) {
-  std::string out = fmt::format("Command: `{}`, {}. Load average at the start {:.1f}, at the end {:.1f}.\n\n",
-                                results["command"].get<std::string>(), results["date"].get<std::string>(),
-                                results["load_before"].get<double>(), results["load_after"].get<double>());
-  out += origin_text(results) + "\n";
-  const char* head =
-      "| between two processes | strait (software NIC) | peer | memcpy GB/s | ratio | p10 .. p90 | to reach | "
-      "predicted | pairs kept/discarded | |\n"
-      "|---|---|---|---|---|---|---|---|---|---|\n";
+  std::string out = origin_text(results) + "\n";
+  const bool many = results["runs"].size() > 1;
+  const std::string head = fmt::format(
+      "| between two processes | strait (software NIC) | peer | memcpy GB/s | ratio | p10 .. p90 | to "
+      "reach | predicted | pairs kept/discarded | |{}\n|---|---|---|---|---|---|---|---|---|---|{}\n",
+      many ? " run |" : "", many ? "---|" : "");
   out += head;
   add_pairs(out, results, false);
   out += "\nTo tell why, the same with one thing changed:\n\n";
@@ -282,21 +358,23 @@ std::string docs_text(const Json& results) {
 }
 
 std::string replace_between_markers(const std::string& file, const std::string& text) {
-  std::ifstream in(file);
-  if (!in) return file + " cannot be read";
-  std::stringstream whole;
-  whole << in.rdbuf();
-  const std::string old = whole.str();
-  const std::size_t begin = old.find(kBegin);
-  const std::size_t end = old.find(kEnd);
-  if (begin == std::string::npos || end == std::string::npos || end < begin) {
-    return file + " has no lines \"" + kBegin + "\" and \"" + kEnd + "\"";
-  }
-  const std::size_t after = begin + std::string(kBegin).size();
+  const Marked old = read_marked(file);
+  if (!old.problem.empty()) return old.problem;
   std::ofstream out(file);
-  out << old.substr(0, after) << "\n" << text << old.substr(end);
+  out << old.before << text << old.after;
   out.flush();
   return out ? std::string() : file + " cannot be written";
+}
+
+std::string compare_between_markers(const std::string& file, const std::string& text) {
+  const Marked now = read_marked(file);
+  if (!now.problem.empty() || now.between == text) return now.problem;
+  std::istringstream there(now.between);
+  std::istringstream made(text);
+  std::string a, b;
+  while (std::getline(there, a) && std::getline(made, b) && a == b) {
+  }
+  return fmt::format("{} is not what its results say\n  there: {}\n  made:  {}", file, a, b);
 }
 
 bool all_reached(const Json& results) {

@@ -5,6 +5,7 @@
 #include <strait/c.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
@@ -25,8 +26,9 @@ struct Asked {
   bench::Setup setup;
   std::vector<std::string> only;
   std::string json_file;
-  std::string from_file;
+  std::vector<std::string> from;
   std::string docs_file;
+  std::string check_file;
   bool quick = false;
   bool extra = true;
   bool strict = false;
@@ -62,7 +64,7 @@ std::string command_text(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const bool file = i + 1 < argc && argv[i + 1][0] != '-';
-    if (word == "--json" || word == "--write-docs")
+    if (word == "--json" || word == "--write-docs" || word == "--check-docs")
       i += file ? 1 : 0;
     else
       text += " " + word;
@@ -76,6 +78,31 @@ void list_rows() {
   std::cout << fmt::format("{:<28}{}\n{:<28}{}\n{:<28}{}\n{:<28}{}\n", "instructions", "counted by callgrind", "lookup",
                            "finding one of many regions", "rcache", "the registration cache beside UCX's", "footprint",
                            "memory and idle time");
+}
+
+// Results of earlier runs, the oldest first: files, or folders of them, whose names begin with a date.
+std::vector<Json> read_results(const std::vector<std::string>& from) {
+  std::vector<std::filesystem::path> files;
+  for (const std::string& name : from) {
+    if (!std::filesystem::is_directory(name)) {
+      files.emplace_back(name);
+      continue;
+    }
+    std::vector<std::filesystem::path> inside;
+    for (const auto& entry : std::filesystem::directory_iterator(name)) {
+      if (entry.path().extension() == ".json") inside.push_back(entry.path());
+    }
+    std::sort(inside.begin(), inside.end());
+    files.insert(files.end(), inside.begin(), inside.end());
+  }
+  std::vector<Json> runs;
+  for (const std::filesystem::path& file : files) {
+    std::ifstream in(file);
+    runs.push_back(Json::parse(in, nullptr, false));
+    if (!runs.back().is_object() || !runs.back().contains("rows")) bench::give_up(file.string() + " holds no results");
+  }
+  if (runs.empty()) bench::give_up("there are no results to read");
+  return runs;
 }
 
 // Beside the file that shows it. A plot whose rows were not measured stays as it is.
@@ -105,11 +132,17 @@ int main(int argc, char** argv) try {
       ->capture_default_str();
   app.add_option("--only", asked.only, "Rows to run, by name (see --list)")->delimiter(',');
   app.add_option("--json", asked.json_file, "Write results here")->capture_default_str()->take_last();
-  app.add_option("--from", asked.from_file, "Measure nothing: read results from this JSON file");
+  app.add_option("--from", asked.from,
+                 "Measure nothing: read results from JSON files or folders of them; of a row that several have, the last counts")
+      ->check(CLI::ExistingPath);
   app.add_option("--write-docs", asked.docs_file,
                  "Put the tables between the markers of this file, the plots beside it")
       ->expected(0, 1)
       ->default_str(STRAIT_BENCH_SOURCE "/../docs/performance.md");
+  app.add_option("--check-docs", asked.check_file, "With --from: exit with 1 unless this file has these tables")
+      ->expected(0, 1)
+      ->default_str(STRAIT_BENCH_SOURCE "/../docs/performance.md")
+      ->excludes("--write-docs");
   app.add_option("--cpu", asked.setup.cpu[0], "CPU of the initiator")->capture_default_str();
   app.add_option("--owner-cpu", asked.setup.cpu[1], "CPU of the owner")->capture_default_str();
   app.add_option("--ucx", asked.setup.ucx, "Another ucx_perftest than the one in PATH")->check(CLI::ExistingFile);
@@ -130,24 +163,28 @@ int main(int argc, char** argv) try {
   };
   const std::string command = command_text(argc, argv);
 
-  Json results;
-  if (asked.from_file.empty()) {
-    results = measure(asked, command);
+  std::vector<Json> runs;
+  if (asked.from.empty()) {
+    runs.push_back(measure(asked, command));
   } else {
-    std::ifstream in(asked.from_file);
-    results = Json::parse(in, nullptr, false);
-    if (!results.is_object()) bench::give_up(asked.from_file + " holds no results");
+    runs = read_results(asked.from);
   }
   if (live) std::cerr << "\r\033[K";
+  const Json results = bench::join(runs);
   std::cout << bench::table_text(results);
-  if (!asked.json_file.empty()) {
+  if (!asked.json_file.empty() && asked.from.empty()) {
     std::ofstream out(asked.json_file);
-    out << results.dump(1) << "\n";
+    out << runs.front().dump(1) << "\n";
     out.flush();
     if (!out) bench::give_up(asked.json_file + " cannot be written");
   }
+  const std::string text = bench::docs_text(results);
+  if (!asked.check_file.empty()) {
+    const std::string problem = bench::compare_between_markers(asked.check_file, text);
+    if (!problem.empty()) bench::give_up(problem);
+  }
   if (!asked.docs_file.empty()) {
-    const std::string problem = bench::replace_between_markers(asked.docs_file, bench::docs_text(results));
+    const std::string problem = bench::replace_between_markers(asked.docs_file, text);
     if (!problem.empty()) bench::give_up(problem);
     write_plot(asked.docs_file, "goodput.svg", bench::goodput_svg(results));
     write_plot(asked.docs_file, "sweep.svg", bench::sweep_svg(results));
