@@ -127,6 +127,13 @@ PairRow unmodified(const char* id, const char* title, double goal, PeerKind peer
           std::move(program)};
 }
 
+// Not strait: what is left when nothing is checked, beside the same peer.
+PairRow bare_ring(const char* id, const char* title, const char* prediction) {
+  PairRow row = small(id, title, "us", 0, 0.57, prediction, {"latency"}, {});
+  row.own = "bare_ring";
+  return row;
+}
+
 PairRow delivered(PairRow row) {
   row.peer_title = "libfabric shm, delivery complete";
   row.peer_options = {"delivery=1"};
@@ -180,6 +187,7 @@ const std::vector<PairRow>& table() {
                  {"segment=8"}),
       small("put8_latency_lane", "8 B put, a lane each", "us", 0, 0.57, "0.25 us: acknowledgements travel alone",
             {"latency"}, {"lane=own"}),
+      bare_ring("put8_latency_bare", "8 B put, a ring that checks nothing", "0.20 us, 0.5 x"),
       delivered(small("put8_latency_delivery", "8 B put, peer when delivered", "us", 0, 0, "0.20 us, 0.3 x",
                       {"latency"}, {"lane=peer"})),
       small("put8_rate_sparse", "8 B puts, every 32nd signaled", "M/s", 0, 10, "15 M/s, 1.5 x", rate,
