@@ -62,6 +62,10 @@ has "$said" "strait_paths_test cuda,soft:1 --gtest_filter=*TwoProcesses*"
 has "$said" "strait_provider_conformance strait_ipc_test strait_paths_test"
 has "$build/results.json" '"figures": {"rows": []}'
 
+attempt 0 --built
+has "$build/results.json" '"bench": {"status": 0'
+! grep -q '^c[mt]' "$said" || problem "gpu/run --built builds: $(cat "$said")"
+
 FAILS=cmake attempt 1
 has "$build/results.json" '"built": {"status": 1'
 FAILS=strait_ipc_test attempt 1 memory
