@@ -11,17 +11,6 @@
 #include "soft/roce/ethernet_port.hpp"
 #include "sys/event_set.hpp"
 
-namespace strait::soft::nic {
-
-struct EngineTestPeer {
-  static PacketCounts packet_counts(Engine& engine) {
-    const std::scoped_lock lock(engine.mutex_);
-    return engine.packets_->counts();
-  }
-};
-
-}  // namespace strait::soft::nic
-
 namespace strait::lab {
 
 namespace roce = soft::roce;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <initializer_list>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -21,6 +22,11 @@ struct EngineTestPeer {
   static QueuePair& queue_pair(Engine& engine, std::uint32_t qpn) { return *engine.find_qp(qpn); }
   static Packets& packets(Engine& engine) { return *engine.packets_; }
   static std::uint64_t resent(Engine& engine) { return packets(engine).counts().packets_resent; }
+  // Of an engine that a thread drives meanwhile.
+  static PacketCounts packet_counts(Engine& engine) {
+    const std::scoped_lock lock(engine.mutex_);
+    return engine.packets_->counts();
+  }
   // The key is there and grants nothing to peers.
   static bool peers_may_not(Engine& engine, std::uint32_t key) {
     constexpr std::uint32_t all = STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ | STRAIT_NIC_REMOTE_ATOMIC;
