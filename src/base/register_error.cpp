@@ -23,9 +23,8 @@ constexpr RegisterRow kDmabufRows[] = {
     {524, Code::unsupported,
      "the accelerator's driver refused this NIC: there is no peer-to-peer path that it supports (PCI topology, ACS, "
      "IOMMU), or the NIC's driver takes no peer memory",
-     "Use a NIC under the same PCI switch or root complex (`strait info` lists them), switch ACS redirection off, or "
-     "set "
-     "STRAIT_ALLOW_STAGING=1."},
+     "Use a NIC under the same PCI switch or root complex (`strait explain` says how near), switch ACS "
+     "redirection off, or set STRAIT_ALLOW_STAGING=1."},
     {EOPNOTSUPP, Code::unsupported,
      "the NIC's driver has no dma-buf registration: it is missing from the provider or the kernel (5.12 or newer), or "
      "the "

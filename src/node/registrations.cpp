@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The registration cache of a Node: one entry per allocation, with a key of every NIC.
+#include <cerrno>
 #include <optional>
 
 #include "node/core.hpp"
+#include "plan/place.hpp"
 
 namespace strait::node {
 namespace {
@@ -44,6 +46,24 @@ std::string cause_of(const Error& why) {
 
 bool passes(const Error& why) {
   return why.code == Code::again || why.code == Code::timeout || why.code == Code::gone;
+}
+
+// The driver found no path between the two: what to do depends on where both are.
+bool for_its_place(const Error& why) {
+  constexpr int kExporterRefused = 524;  // ENOTSUPP of the kernel, which has no name here
+  return why.sys_errno == kExporterRefused || why.sys_errno == EPERM;
+}
+
+// "cuda:0 is at 0000:1b:00.0 of pci0000:17, mlx5_1 at 0000:ca:00.0 of pci0000:c9: no root complex in common."; empty
+// where the machine does not show one of the places.
+std::string places(const plan::Memory& memory, const plan::Nic& nic) {
+  const plan::Distance apart = plan::distance(memory.place, nic.place);
+  if (apart.nearness == plan::Nearness::unknown) return {};
+  // Of which NUMA nodes they are is not always said; that nothing below the processors joins them is.
+  const bool nothing = apart.nearness == plan::Nearness::numa_node || apart.nearness == plan::Nearness::machine;
+  return fmt::format("{} is at {} of {}, {} at {} of {}: {}.", memory.name, memory.place.path.back(),
+                     memory.place.path.front(), nic.name, nic.place.path.back(), nic.place.path.front(),
+                     nothing ? "no root complex in common" : plan::distance_text(apart));
 }
 
 // What a NIC is not even to be asked; empty: it decides. The way was chosen for all of them.
@@ -204,9 +224,14 @@ Result<std::vector<rail::MemoryKey>> Core::register_with_all(Reached& exported, 
       some = true;
       continue;
     }
-    exported.note_refusal(i, cause_of(key.error()));
-    if (passing != nullptr) *passing |= passes(key.error()) || key.error().code == Code::limit;
-    if (!first) first = key.error();
+    Error why = key.error();
+    if (for_its_place(why) && exported.claim().device != nullptr) {
+      std::string said = places(record_of(*exported.claim().device), record_of(rails_[i]));
+      if (!said.empty()) why.remedy = why.remedy.empty() ? std::move(said) : said + " " + why.remedy;
+    }
+    exported.note_refusal(i, cause_of(why));
+    if (passing != nullptr) *passing |= passes(why) || why.code == Code::limit;
+    if (!first) first = std::move(why);
   }
   if (!some) return *first;
   return made;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues on a NIC whose doorbells are registers (register_nic.cpp): posters that reach them ring by themselves, for the
 // others a CPU does. By CPU threads, and for a device whose driver does not let it at registers, named by
-// STRAIT_TEST_DEVICE: the state that was made for its kernels is brought over, and a CPU posts with that.
+// STRAIT_TEST_DEVICE: the state that was made for its kernels is brought over, and a CPU posts with that. The same NIC
+// can be one that the device's driver does not let at its memory.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12 does not see that an unusable lane owns nothing
 #endif
@@ -100,6 +101,40 @@ TEST(DeviceRegister, ACpuRingsForADeviceThatIsNotLetAtIt) {
   EXPECT_EQ(lane.wait(last, in_ms(100)).waited, Waited::timeout);
   const GpuLease again = queue.lease().value();
   EXPECT_EQ(lane.wait(last, in_ms(60'000)).waited, Waited::ok);
+}
+
+// Not a queue: a driver that finds no path to this NIC, on a machine that shows where both are.
+TEST(DeviceRegister, WhereThereIsNoPathBothPlacesAreSaid) {
+  namespace fs = std::filesystem;
+  const std::string address = [] {
+    Node node = Node::open(over_registers(test_kind())).value();
+    return info(node)["accelerators"][0]["pci_address"].get<std::string>();
+  }();
+  ASSERT_FALSE(address.empty());
+  const fs::path root = fs::path(testing::TempDir()) / ("strait_no_path_" + std::to_string(::getpid()));
+  const fs::path gpu = root / "devices/pci0000:17/0000:17:01.0" / address;
+  const fs::path nic = root / "devices/pci0000:c9/0000:c9:02.0/0000:ca:00.0";
+  for (const fs::path& each : {gpu, nic, root / "bus/pci/devices", root / "class/infiniband/register0"})
+    fs::create_directories(each);
+  fs::create_directory_symlink(gpu, root / "bus/pci/devices" / address);
+  fs::create_directory_symlink(nic, root / "class/infiniband/register0/device");
+  const std::string places = test_device() + " is at " + address +
+                             " of pci0000:17, register0 at 0000:ca:00.0 of pci0000:c9: no root complex in common.";
+  for (const char* const reach : {"dmabuf", "auto"}) {
+    NodeOptions options = over_registers(test_kind());
+    options.settings.emplace_back("sysfs", root.string());
+    options.settings.emplace_back("reach", reach);
+    Node node = Node::open(options).value();
+    const Memory memory = node.allocate(65536, {.near = test_device()}).value();
+    ASSERT_EQ(::setenv("STRAIT_TEST_NO_PATH", "1", 1), 0);
+    const auto refused = node.share(memory, access::all);
+    ASSERT_EQ(::unsetenv("STRAIT_TEST_NO_PATH"), 0);
+    ASSERT_FALSE(refused) << reach;
+    EXPECT_EQ(refused.error().code, Code::unsupported);
+    EXPECT_NE(refused.error().text.find("errno 524"), std::string::npos) << refused.error().explain();
+    EXPECT_EQ(refused.error().remedy, places + " Use another NIC.") << refused.error().explain();
+  }
+  fs::remove_all(root);
 }
 
 }  // namespace

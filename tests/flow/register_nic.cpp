@@ -8,6 +8,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -18,7 +20,8 @@
 
 namespace {
 
-constexpr std::size_t kRegisters = 256;  // 16 bytes apart on one page
+constexpr std::size_t kRegisters = 256;   // 16 bytes apart on one page
+constexpr std::int32_t kUnsupported = 2;  // STRAIT_UNSUPPORTED of strait/c.h
 
 const strait_nic_ops& soft() {
   static const strait_nic_ops* const ops = [] {
@@ -138,6 +141,18 @@ std::int32_t nic_info(strait_nic* nic, strait_nic_info* out) {
   out->doorbell_register = 1;
   return status;
 }
+// As a kernel whose exporter finds no path to this NIC.
+std::int32_t nic_register_memory(strait_nic* nic, const strait_nic_mr_request* request, strait_nic_mr* out,
+                                 strait_plugin_error* error) {
+  if (request->fd < 0 || ::getenv("STRAIT_TEST_NO_PATH") == nullptr)
+    return soft().register_memory(self(nic).inner, request, out, error);
+  if (error == nullptr) return kUnsupported;
+  error->code = kUnsupported;
+  error->sys_errno = 524;
+  std::snprintf(error->text, sizeof error->text,
+                "register0 did not register the dma-buf: refused (errno 524)\n  Use another NIC.");
+  return kUnsupported;
+}
 std::int32_t nic_create_qp(strait_nic* nic, const strait_nic_qp_request* request, strait_nic_qp* out,
                            strait_plugin_error* error) {
   return self(nic).create_qp(*request, out, error);
@@ -158,7 +173,7 @@ constexpr strait_nic_ops made() {
   ops.address = Passed<&Ops::address>::on;
   ops.alloc_pd = Passed<&Ops::alloc_pd>::on;
   ops.free_pd = Passed<&Ops::free_pd>::on;
-  ops.register_memory = Passed<&Ops::register_memory>::on;
+  ops.register_memory = nic_register_memory;
   ops.deregister_memory = Passed<&Ops::deregister_memory>::on;
   ops.create_cq = Passed<&Ops::create_cq>::on;
   ops.destroy_cq = Passed<&Ops::destroy_cq>::on;
