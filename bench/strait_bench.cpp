@@ -133,7 +133,8 @@ int main(int argc, char** argv) try {
   app.add_option("--only", asked.only, "Rows to run, by name (see --list)")->delimiter(',');
   app.add_option("--json", asked.json_file, "Write results here")->capture_default_str()->take_last();
   app.add_option("--from", asked.from,
-                 "Measure nothing: read results from JSON files or folders of them; of a row that several have, the last counts")
+                 "Measure nothing: read results from JSON files or folders of them; of a row that several have, the "
+                 "last counts")
       ->check(CLI::ExistingPath);
   app.add_option("--write-docs", asked.docs_file,
                  "Put the tables between the markers of this file, the plots beside it")
