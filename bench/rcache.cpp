@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registration cache beside UCX's (ucs_rcache, where libucs is installed), in one process, in turn.
+// The registration cache beside UCX's (ucs_rcache, where libucs is installed) and libfabric's, in one process, in turn.
 //
 //   rcache hit REGIONS [CPU]       finds one of REGIONS at random, takes it and gives it back
+//   rcache fabric REGIONS [CPU]    the same beside libfabric, whose cache is asked by its verbs provider: fi_mr_reg and
+//                                  fi_close of what it remembers. Needs a device: strait run -- rcache fabric REGIONS
 //   rcache miss REGIONS [CPU]      registers REGIONS, in random order, with a function that does nothing; the cache had
 //                                  them before and forgot them
 //   rcache threads THREADS REGIONS hits by THREADS threads and by one
@@ -35,6 +37,10 @@
 extern "C" {
 #include <ucs/memory/rcache.h>
 }
+#endif
+#ifdef STRAIT_BENCH_FABRIC
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
 #endif
 
 namespace bench {
@@ -114,6 +120,51 @@ class Theirs {
 
  private:
   ucs_rcache_t* cache_ = nullptr;
+};
+#endif
+
+#ifdef STRAIT_BENCH_FABRIC
+// Its cache is no interface of its own: this is what a program pays for it, a short way through the provider included.
+// Memory is watched by userfaultfd, which costs nothing where nothing is unmapped.
+class Fabric {
+ public:
+  explicit Fabric(std::uint64_t regions) : keys_(regions) {
+    setenv("FI_MR_CACHE_MONITOR", "userfaultfd", 1);
+    setenv("FI_MR_CACHE_MAX_COUNT", std::to_string(2 * regions).c_str(), 1);
+    setenv("FI_MR_CACHE_MAX_SIZE", std::to_string(2 * regions * kLength).c_str(), 1);
+    fi_info* const hints = fi_allocinfo();
+    hints->fabric_attr->prov_name = strdup("verbs");
+    hints->ep_attr->type = FI_EP_MSG;
+    hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    fi_info* found = nullptr;
+    fid_fabric* fabric = nullptr;
+    if (fi_getinfo(FI_VERSION(1, 11), nullptr, nullptr, 0, hints, &found) != 0)
+      give_up("libfabric's verbs provider finds no device: run it under `strait run`");
+    if (fi_fabric(found->fabric_attr, &fabric, nullptr) != 0 || fi_domain(fabric, found, &domain_, nullptr) != 0)
+      give_up("libfabric does not open the verbs device");
+    base_ = static_cast<char*>(
+        mmap(nullptr, regions * kStride, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (base_ == MAP_FAILED) give_up("no memory");
+    for (std::uint64_t i = 0; i < regions; ++i) keys_[i] = key_of(i);
+    for (std::uint64_t i = 0; i < regions; ++i)
+      if (key_of(i) != keys_[i]) give_up("libfabric registers anew: it has no cache here");
+  }
+  // A key that is not remembered is another region's, or a new one.
+  std::uint64_t use(std::uint64_t index) { return key_of(index) == keys_[index] ? index : ~index; }
+
+ private:
+  std::uint64_t key_of(std::uint64_t index) const {
+    fid_mr* region = nullptr;
+    if (fi_mr_reg(domain_, base_ + index * kStride, kLength, FI_SEND | FI_RECV | FI_READ | FI_WRITE, 0, 0, 0, &region,
+                  nullptr) != 0)
+      give_up("fi_mr_reg failed");
+    const std::uint64_t key = fi_mr_key(region);
+    if (fi_close(&region->fid) != 0) give_up("fi_close failed");
+    return key;
+  }
+  fid_domain* domain_ = nullptr;  // the process ends with it
+  char* base_ = nullptr;
+  std::vector<std::uint64_t> keys_;
 };
 #endif
 
@@ -197,16 +248,16 @@ void in_turn(int rounds, std::vector<double>& ours, std::vector<double>& theirs,
   }
 }
 
-void print(const char* what, std::uint64_t regions, const std::vector<double>& ours,
-           const std::vector<double>& theirs) {
+void print(const char* what, std::uint64_t regions, const std::vector<double>& ours, const std::vector<double>& theirs,
+           const char* peer = "ucx") {
   std::printf("{\"what\": \"%s\", \"regions\": %llu, \"strait\": %.2f", what, static_cast<unsigned long long>(regions),
               spread(ours).median);
   if (!theirs.empty()) {
     std::vector<double> ratios;
     for (std::size_t i = 0; i < ours.size(); ++i) ratios.push_back(ours[i] / theirs[i]);
     const Spread ratio = spread(ratios);
-    std::printf(", \"ucx\": %.2f, \"ratio\": %.3f, \"p10\": %.3f, \"p90\": %.3f", spread(theirs).median, ratio.median,
-                ratio.p10, ratio.p90);
+    std::printf(", \"%s\": %.2f, \"ratio\": %.3f, \"p10\": %.3f, \"p90\": %.3f", peer, spread(theirs).median,
+                ratio.median, ratio.p10, ratio.p90);
   } else {
     std::printf(", \"no_peer\": \"libucs was not there when this was built (libucx-dev)\"");
   }
@@ -229,6 +280,23 @@ void measure_hits(std::uint64_t regions) {
       30, a, b, [&] { return hits_ns(ours, regions, kCount, 1); }, nullptr);
 #endif
   print("hit", regions, a, b);
+}
+
+void measure_beside_fabric(std::uint64_t regions) {
+#ifdef STRAIT_BENCH_FABRIC
+  constexpr std::uint64_t kCount = 100'000;
+  Ours ours(regions);
+  fill(ours, regions);
+  Fabric theirs(regions);
+  std::vector<double> a;
+  std::vector<double> b;
+  in_turn(
+      30, a, b, [&] { return hits_ns(ours, regions, kCount, 1); }, [&] { return hits_ns(theirs, regions, kCount, 1); });
+  print("hit", regions, a, b, "libfabric");
+#else
+  (void)regions;
+  give_up("libfabric was not there when this was built (libfabric-dev)");
+#endif
 }
 
 void measure_misses(std::uint64_t regions) {
@@ -396,6 +464,9 @@ int main(int argc, char** argv) {
   if ((what == "hit" || what == "miss") && in_range(number(2))) {
     if (argc >= 4) bench::pin(std::atoi(argv[3]));
     what == "hit" ? bench::measure_hits(number(2)) : bench::measure_misses(number(2));
+  } else if (what == "fabric" && in_range(number(2))) {
+    if (argc >= 4) bench::pin(std::atoi(argv[3]));
+    bench::measure_beside_fabric(number(2));
   } else if (what == "threads" && number(2) >= 1 && number(2) <= 256 && in_range(number(3))) {
     bench::measure_threads(static_cast<unsigned>(number(2)), number(3));
   } else if (what == "remembered" && in_range(number(2))) {
@@ -403,7 +474,8 @@ int main(int argc, char** argv) {
   } else if (what == "identity") {
     bench::measure_identity();
   } else {
-    bench::give_up("usage: rcache hit|miss REGIONS [CPU], threads THREADS REGIONS, remembered REGIONS, identity");
+    bench::give_up(
+        "usage: rcache hit|miss|fabric REGIONS [CPU], threads THREADS REGIONS, remembered REGIONS, identity");
   }
   return 0;
 }

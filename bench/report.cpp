@@ -124,9 +124,8 @@ void add_rcache(std::string& out, const Json& results) {
   out +=
       "\n### The registration cache\n\nBeside UCX's `ucs_rcache`, in one process and in turn; nanoseconds of the "
       "thread's CPU time, "
-      "taking and giving back. libfabric's cache is internal to its providers and none of those here has one, so it is "
-      "not "
-      "run.\n\n| what | strait | UCX | ratio | p10 .. p90 | to reach | predicted | "
+      "taking and giving back. libfabric's, which needs a verbs device, is measured by hand (`rcache fabric`, "
+      "below).\n\n| what | strait | UCX | ratio | p10 .. p90 | to reach | predicted | "
       "|\n|---|---|---|---|---|---|---|---|\n";
   for (const Json& line : (*rows)["lines"]) {
     const std::string what = line["what"].get<std::string>();
