@@ -55,6 +55,12 @@ forbid '#[[:space:]]*include <(string|vector|map|memory|functional|iostream|thre
   'wire/ and device/ are compiled for GPUs: <cstdint>-class headers only' "${device[@]}"
 forbid '#[[:space:]]*include "(base|sys|buffer|export|keys|plan|post|rail|node|soft)/' \
   'wire/ and device/ include each other and nothing above' "${device[@]}"
+forbid '(^|[^[:alnum:]_.>])(f?printf|puts|assert|abort|exit|malloc|free|__trap|__builtin_(trap|abort))[[:space:]]*\(|\bthrow\b|[=(,][[:space:]]*new\b' \
+  'a kernel is answered: device code never prints, asserts, stops, throws or allocates' "${device[@]}"
+mapfile -t device_but_wait < <(sources include/strait/wire include/strait/device |
+  grep -v -e '/cpu_[a-z]*\.hpp$' -e '^include/strait/device/wait\.hpp$' || true)
+forbid '\bfor \([^;]*;[[:space:]]*;|\bwhile \((true|1)\)' \
+  'in device code every wait is wait_bounded(), which ends' "${device_but_wait[@]}"
 forbid '#[[:space:]]*include <(fcntl|poll|dlfcn|signal|netdb|sched|pthread|sys/(mman|socket|ioctl|stat|wait|epoll|eventfd|syscall|prctl|resource|random|un)|net[a-z]*/[a-z_]+|arpa/[a-z]+|linux/[a-z_-]+)\.h>' \
   'the outside world is in src/sys/ and nowhere else' "${outside_sys[@]}"
 # <unistd.h> also has the numbers of the standard streams, so there it is the calls that count.
