@@ -3,13 +3,19 @@
 // page of their own; posted to and polled by strait/device. One side lies in ordinary memory with a collapsed
 // completion queue, the other in a file descriptor as an accelerator would export it.
 //
-//   devx_queues GID    both ends in this process, over the address of that GID
+//   devx_queues GID                 both ends in this process, over the address of that GID
+//   devx_queues GID udmabuf         the descriptor is a dma-buf of the kernel's
+//   devx_queues GID cuda            rings, records and completions lie in a GPU's memory, where the NIC can map that
+//   devx_queues GID cuda ERRNO      it cannot, and the umem is refused with that
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
+#include <memory>
+#include <string_view>
 
+#include "cuda_memory.hpp"
 #include "strait/device/completion_ring.hpp"
 #include "strait/device/post.hpp"
 #include "strait/device/receive_ring.hpp"
@@ -67,7 +73,8 @@ struct Command {
   }
 };
 
-bool real_dmabuf = false;  // queues in a file: by a dma-buf of the kernel's, not by the memfd
+enum class File { memfd, udmabuf, cuda };
+File file_kind = File::memfd;  // of the side whose queues lie in a file
 
 struct Side {
   const Host& host;
@@ -75,6 +82,7 @@ struct Side {
   std::uint8_t* memory = nullptr;
   int fd = -1;
   int dmabuf = -1;  // of the file, where the kernel's are asked for
+  std::unique_ptr<CudaMemory> gpu;
   mlx5dv_devx_umem* umem = nullptr;
   mlx5dv_devx_uar* uar = nullptr;
   mlx5dv_devx_obj* cq = nullptr;
@@ -111,14 +119,18 @@ struct Side {
 
   void take_memory(bool in_file) {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-    if (in_file) {
+    if (in_file && file_kind == File::cuda) {
+      gpu = std::make_unique<CudaMemory>(kAll);
+      flags = MAP_SHARED;
+    } else if (in_file) {
       fd = ::memfd_create("queues", MFD_CLOEXEC | MFD_ALLOW_SEALING);
       require(fd >= 0 && ::ftruncate(fd, kAll) == 0 && ::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0,
               "a sealed file");
       flags = MAP_SHARED;
-      if (real_dmabuf) dmabuf = make_udmabuf(fd, 0, kAll);
+      if (file_kind == File::udmabuf) dmabuf = make_udmabuf(fd, 0, kAll);
     }
-    memory = static_cast<std::uint8_t*>(::mmap(nullptr, kAll, PROT_READ | PROT_WRITE, flags, fd, 0));
+    const int file = gpu != nullptr ? gpu->fd() : fd;
+    memory = static_cast<std::uint8_t*>(::mmap(nullptr, kAll, PROT_READ | PROT_WRITE, flags, file, 0));
     require(memory != MAP_FAILED, "memory for the queues");
     std::memset(memory + kCqAt, 0xff, kWqAt - kCqAt);
     mlx5dv_devx_umem_in in{};
@@ -127,7 +139,7 @@ struct Side {
     in.access = IBV_ACCESS_LOCAL_WRITE;
     in.pgsz_bitmap = ~std::uint64_t{4095};
     in.comp_mask = in_file ? std::uint64_t{MLX5DV_UMEM_MASK_DMABUF} : 0;
-    in.dmabuf_fd = dmabuf >= 0 ? dmabuf : fd;
+    in.dmabuf_fd = dmabuf >= 0 ? dmabuf : file;
     umem = mlx5dv_devx_umem_reg_ex(host.context, &in);
     require(umem != nullptr, "a umem");
   }
@@ -285,6 +297,17 @@ struct Key {
   [[nodiscard]] std::uint64_t at() const { return reinterpret_cast<std::uintptr_t>(bytes); }
 };
 
+// Work requests and completions are where they are said to be, and no copy of them.
+void lie_on_the_gpu(const Side& side) {
+  if (side.gpu == nullptr) return;
+  const std::vector<std::uint8_t> seen(side.memory, side.memory + kAll);
+  std::vector<std::uint8_t> there(kAll);
+  side.gpu->read(there.data(), 0, kAll);
+  require(there == seen, "the GPU's memory is what the NIC and the CPU see of it");
+  const auto* const first = reinterpret_cast<const wire::mlx5::CtrlSeg*>(there.data() + kSqAt);
+  require(first->index() % (1u << kLogBlocks) == 0 && first->ds() != 0, "a work request lies in the GPU's memory");
+}
+
 // The two ends talk: writes and reads from a, messages from b to a.
 void exchange(const Host& host) {
   Side a(host, false, true);
@@ -326,6 +349,22 @@ void exchange(const Host& host) {
     b.wait_sent(device::post_write_inline<kOne>(b.send, {from.at(), from.key}, &old, 8, device::kSignaled));
     require(std::memcmp(from.bytes, &old, 8) == 0, "a write from queues in a file");
   }
+  lie_on_the_gpu(b);
+}
+
+// Memory that only the GPU's copy engine reaches.
+void refuse_a_umem(const Host& host, int wanted) {
+  const CudaMemory gpu(kAll);
+  mlx5dv_devx_umem_in in{};
+  in.size = kAll;
+  in.access = IBV_ACCESS_LOCAL_WRITE;
+  in.pgsz_bitmap = ~std::uint64_t{4095};
+  in.comp_mask = MLX5DV_UMEM_MASK_DMABUF;
+  in.dmabuf_fd = gpu.fd();
+  errno = 0;
+  require(mlx5dv_devx_umem_reg_ex(host.context, &in) == nullptr, "a umem that the NIC cannot map is refused");
+  if (errno != wanted) std::fprintf(stderr, "errno %d, not %d\n", errno, wanted);
+  require(errno == wanted, "with its errno");
 }
 
 // What a device does not have says so, in the device's own words.
@@ -341,10 +380,14 @@ void be_refused(const Host& host) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  real_dmabuf = argc > 2;
-  require(!real_dmabuf || std::strcmp(argv[2], "udmabuf") == 0, "usage: devx_queues GID [udmabuf]");
+  const std::string_view file = argc > 2 ? argv[2] : "";
+  require(file.empty() || file == "udmabuf" || file == "cuda", "usage: devx_queues GID [udmabuf | cuda [ERRNO]]");
+  file_kind = file == "udmabuf" ? File::udmabuf : file == "cuda" ? File::cuda : File::memfd;
   Host host = open_host(argc > 1 ? std::atoi(argv[1]) : 0, true);
-  exchange(host);
+  if (argc > 3)
+    refuse_a_umem(host, std::atoi(argv[3]));
+  else
+    exchange(host);
   be_refused(host);
   close_host(host);
   std::puts("devx queues: all as posted");
