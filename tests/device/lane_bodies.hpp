@@ -325,9 +325,12 @@ struct Stalled {
     say(code(lane.receive(s.local, 0, 8)));
     lane.progress();
     lane.ring();
+    say(code(lane.failure()));
     say(lane.usable() ? 0 : 1);
+    lane.give_back();
+    say(lane.usable() ? 1 : 0);
   }
-  static constexpr unsigned kPosts = 15, kWaits = 5, kRest = 3, kStride = 64;
+  static constexpr unsigned kPosts = 15, kWaits = 5, kRest = 5, kStride = 64;
 };
 
 // Waits that only the host's abort word ends: for operations, and for room in a full ring.
