@@ -191,7 +191,7 @@ TEST_P(LaneCost, ABatchRingsOnce) {
   batch(64);
   const int rung = nic("doorbells"), worked = nic("work_requests");
   for (int i = 0; i < kBatches && !HasFatalFailure(); ++i) batch(64);
-  const bool by_nic = std::string(GetParam()) != "map";
+  const bool by_nic = std::string(GetParam()) != "map" || local_kind() != "host";  // a CPU stores what it reaches
   EXPECT_LE(nic("doorbells") - rung, by_nic ? kBatches : 0);
   EXPECT_EQ(nic("work_requests") - worked, by_nic ? kBatches * static_cast<int>(kBatch) : 0);
 }

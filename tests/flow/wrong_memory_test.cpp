@@ -114,7 +114,7 @@ TEST_F(WrongMemory, FreedByAnotherNode) {
   Memory theirs = other.allocate(kBlock, {.near = test_device()}).value();
   std::uint8_t* const was = at(theirs);
   const auto shared = node.share(was, kBlock, access::local);
-  if (test_kind() == "soft" || test_kind() == "gaudi") {  // nobody but the opener knows what is whose
+  if (test_kind() == "soft") {  // nobody but the opener knows what is whose
     ASSERT_FALSE(shared);
     expect_says(shared.error(), Code::invalid,
                 {"is reserved but not accessible, and no accelerator claims it", "is not mapped in this process"});
