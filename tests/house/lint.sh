@@ -53,6 +53,26 @@ mapfile -t device < <(sources include/strait/wire include/strait/device | grep -
 mapfile -t outside_sys < <(sources src | grep -v -e '^src/sys/' -e '^src/soft/preload/' -e '_test\.cpp$' || true)
 forbid '#[[:space:]]*include <(string|vector|map|memory|functional|iostream|thread|mutex|chrono|[a-z_/]+\.h)>' \
   'wire/ and device/ are compiled for GPUs: <cstdint>-class headers only' "${device[@]}"
+# A struct of wire/ whose size is asserted: so is the offset of each of its fields.
+mapfile -t formats < <(sources include/strait/wire)
+# shellcheck disable=SC2016  # the dollars are awk's
+((${#formats[@]} == 0)) || missing=$(awk '
+  /^struct / { name = FILENAME SUBSEP ($2 ~ /^alignas/ ? $3 : $2); inside = 1; next }
+  /^}/ || /^ private:/ { inside = 0 }
+  inside && /^  [A-Za-z_][^(){}=]*;/ && !/^  (static|using|friend|return) / {
+    field = $0; sub(/;.*/, "", field); sub(/\[.*/, "", field); sub(/.* /, "", field)
+    place[name, field] = FILENAME ":" FNR ": the offset of " field " is not asserted"
+    owner[name, field] = name
+  }
+  /^static_assert\(sizeof\(/ { struct = $0; sub(/^static_assert\(sizeof\(/, "", struct); sub(/\).*/, "", struct); sized[FILENAME, struct] }
+  {
+    for (line = $0; match(line, /offsetof\([A-Za-z0-9_]+, [A-Za-z0-9_]+\)/); line = substr(line, RSTART + RLENGTH)) {
+      split(substr(line, RSTART + 9, RLENGTH - 10), of, ", ")
+      asserted[FILENAME, of[1], of[2]]
+    }
+  }
+  END { for (key in place) if (owner[key] in sized && !(key in asserted)) print place[key] }' "${formats[@]}" | sort)
+[[ -z ${missing:-} ]] || offence "$missing"
 forbid '#[[:space:]]*include "(base|sys|buffer|export|keys|plan|post|rail|node|soft)/' \
   'wire/ and device/ include each other and nothing above' "${device[@]}"
 forbid '(^|[^[:alnum:]_.>])(f?printf|puts|assert|abort|exit|malloc|free|__trap|__builtin_(trap|abort))[[:space:]]*\(|\bthrow\b|[=(,][[:space:]]*new\b' \

@@ -40,6 +40,8 @@ expect "<cstdint>-class" include/strait/wire/bad.hpp "$spdx\n#include <string>\n
 expect "nothing above" include/strait/wire/bad.hpp "$spdx\n#include \"base/error.hpp\"\n"
 expect "a kernel is answered" include/strait/wire/bad.hpp "$spdx\ninline void bad() { printf(\"here\"); }\n"
 expect "a kernel is answered" include/strait/wire/bad.hpp "$spdx\ninline void bad(bool fine) { assert(fine); }\n"
+expect "3: the offset of b is not asserted" include/strait/wire/bad.hpp \
+  "$spdx\nstruct Bad {\n  int b[2];\n  int c;\n};\nstatic_assert(sizeof(Bad) == 12 && offsetof(Bad, c) == 8);\n"
 expect "wait_bounded()" include/strait/wire/bad.hpp "$spdx\ninline void bad() {\n  while (true) {\n  }\n}\n"
 expect "wait_bounded()" include/strait/device/bad.hpp "$spdx\ninline void bad() {\n  for (int i = 0;; ++i) {\n  }\n}\n"
 expect "in src/sys/" src/keys/bad.cpp "$spdx\n#include <sys/mman.h>\n"

@@ -20,6 +20,7 @@ struct CmdHead {
 };
 static_assert(sizeof(CmdHead) == 16 && std::is_trivial_v<CmdHead>);
 static_assert(offsetof(CmdHead, op) == 0 && offsetof(CmdHead, resp) == 8);
+static_assert(offsetof(CmdHead, reserved4) == 4);
 
 struct MmInfo {
   std::uint64_t offset;  // a cookie for mmap, good for one mapping of exactly that size
@@ -41,6 +42,7 @@ struct LniAllocCmd {
 static_assert(sizeof(LniAllocCmd) == 24 && std::is_trivial_v<LniAllocCmd>);
 static_assert(offsetof(LniAllocCmd, op) == 0 && offsetof(LniAllocCmd, resp) == 8 &&
               offsetof(LniAllocCmd, svc_id) == 16);
+static_assert(offsetof(LniAllocCmd, reserved4) == 4 && offsetof(LniAllocCmd, reserved20) == 20);
 
 struct LniAllocResp {
   std::uint32_t lni;
@@ -70,6 +72,7 @@ static_assert(sizeof(DomainReserveCmd) == 32 && std::is_trivial_v<DomainReserveC
 static_assert(offsetof(DomainReserveCmd, op) == 0 && offsetof(DomainReserveCmd, resp) == 8 &&
               offsetof(DomainReserveCmd, lni) == 16 && offsetof(DomainReserveCmd, vni) == 20 &&
               offsetof(DomainReserveCmd, pid) == 24 && offsetof(DomainReserveCmd, count) == 28);
+static_assert(offsetof(DomainReserveCmd, reserved4) == 4);
 
 struct DomainReserveResp {
   std::uint32_t pid;
@@ -91,6 +94,7 @@ static_assert(sizeof(DomainAllocCmd) == 32 && std::is_trivial_v<DomainAllocCmd>)
 static_assert(offsetof(DomainAllocCmd, op) == 0 && offsetof(DomainAllocCmd, resp) == 8 &&
               offsetof(DomainAllocCmd, lni) == 16 && offsetof(DomainAllocCmd, vni) == 20 &&
               offsetof(DomainAllocCmd, pid) == 24);
+static_assert(offsetof(DomainAllocCmd, reserved4) == 4 && offsetof(DomainAllocCmd, reserved28) == 28);
 
 struct DomainAllocResp {
   std::uint32_t domain;
@@ -122,6 +126,7 @@ struct CpAllocCmd {
 static_assert(sizeof(CpAllocCmd) == 32 && std::is_trivial_v<CpAllocCmd>);
 static_assert(offsetof(CpAllocCmd, op) == 0 && offsetof(CpAllocCmd, resp) == 8 && offsetof(CpAllocCmd, lni) == 16 &&
               offsetof(CpAllocCmd, vni) == 20 && offsetof(CpAllocCmd, tc) == 24 && offsetof(CpAllocCmd, tc_type) == 28);
+static_assert(offsetof(CpAllocCmd, reserved4) == 4);
 
 struct TrigCpAllocCmd {
   static constexpr Op kOp = Op::trig_cp_alloc;
@@ -140,6 +145,7 @@ static_assert(offsetof(TrigCpAllocCmd, op) == 0 && offsetof(TrigCpAllocCmd, resp
               offsetof(TrigCpAllocCmd, lni) == 16 && offsetof(TrigCpAllocCmd, vni) == 20 &&
               offsetof(TrigCpAllocCmd, tc) == 24 && offsetof(TrigCpAllocCmd, tc_type) == 28 &&
               offsetof(TrigCpAllocCmd, cp_type) == 32);
+static_assert(offsetof(TrigCpAllocCmd, reserved4) == 4 && offsetof(TrigCpAllocCmd, reserved36) == 36);
 
 // Of both.
 struct CpAllocResp {
@@ -185,6 +191,8 @@ static_assert(offsetof(MdHints, page_shift) == 0 && offsetof(MdHints, huge_shift
               offsetof(MdHints, ptg_mode) == 8 && offsetof(MdHints, ptg_mode_valid) == 12 &&
               offsetof(MdHints, dmabuf_fd) == 16 && offsetof(MdHints, dmabuf_offset) == 24 &&
               offsetof(MdHints, dmabuf_valid) == 32);
+static_assert(offsetof(MdHints, reserved13) == 13 && offsetof(MdHints, reserved20) == 20);
+static_assert(offsetof(MdHints, reserved33) == 33);
 
 struct Md {
   std::uint64_t iova;
@@ -199,6 +207,7 @@ struct Md {
 static_assert(sizeof(Md) == 40 && std::is_trivial_v<Md>);
 static_assert(offsetof(Md, iova) == 0 && offsetof(Md, va) == 8 && offsetof(Md, len) == 16 && offsetof(Md, lac) == 24 &&
               offsetof(Md, page_shift) == 28 && offsetof(Md, huge_shift) == 32 && offsetof(Md, id) == 36);
+static_assert(offsetof(Md, reserved25) == 25);
 
 struct AtuMapCmd {
   static constexpr Op kOp = Op::atu_map;
@@ -217,6 +226,8 @@ static_assert(sizeof(AtuMapCmd) == 88 && std::is_trivial_v<AtuMapCmd>);
 static_assert(offsetof(AtuMapCmd, op) == 0 && offsetof(AtuMapCmd, resp) == 8 && offsetof(AtuMapCmd, lni) == 16 &&
               offsetof(AtuMapCmd, va) == 24 && offsetof(AtuMapCmd, len) == 32 && offsetof(AtuMapCmd, flags) == 40 &&
               offsetof(AtuMapCmd, hints) == 48);
+static_assert(offsetof(AtuMapCmd, reserved4) == 4 && offsetof(AtuMapCmd, reserved20) == 20);
+static_assert(offsetof(AtuMapCmd, reserved44) == 44);
 
 struct AtuMapResp {
   std::uint32_t id;
@@ -225,6 +236,7 @@ struct AtuMapResp {
 };
 static_assert(sizeof(AtuMapResp) == 48 && std::is_trivial_v<AtuMapResp>);
 static_assert(offsetof(AtuMapResp, id) == 0 && offsetof(AtuMapResp, md) == 8);
+static_assert(offsetof(AtuMapResp, reserved4) == 4);
 
 struct AtuUnmapCmd {
   static constexpr Op kOp = Op::atu_unmap;
@@ -247,6 +259,7 @@ static_assert(sizeof(AtuUpdateMdCmd) == 32 && std::is_trivial_v<AtuUpdateMdCmd>)
 static_assert(offsetof(AtuUpdateMdCmd, op) == 0 && offsetof(AtuUpdateMdCmd, id) == 4 &&
               offsetof(AtuUpdateMdCmd, va) == 8 && offsetof(AtuUpdateMdCmd, len) == 16 &&
               offsetof(AtuUpdateMdCmd, flags) == 24);
+static_assert(offsetof(AtuUpdateMdCmd, reserved28) == 28);
 
 struct PhysLacAllocCmd {
   static constexpr Op kOp = Op::phys_lac_alloc;
@@ -259,6 +272,7 @@ struct PhysLacAllocCmd {
 static_assert(sizeof(PhysLacAllocCmd) == 24 && std::is_trivial_v<PhysLacAllocCmd>);
 static_assert(offsetof(PhysLacAllocCmd, op) == 0 && offsetof(PhysLacAllocCmd, resp) == 8 &&
               offsetof(PhysLacAllocCmd, lni) == 16);
+static_assert(offsetof(PhysLacAllocCmd, reserved4) == 4 && offsetof(PhysLacAllocCmd, reserved20) == 20);
 
 struct PhysLacAllocResp {
   std::uint32_t lac;
@@ -289,6 +303,7 @@ struct WaitAllocCmd {
 static_assert(sizeof(WaitAllocCmd) == 24 && std::is_trivial_v<WaitAllocCmd>);
 static_assert(offsetof(WaitAllocCmd, op) == 0 && offsetof(WaitAllocCmd, resp) == 8 &&
               offsetof(WaitAllocCmd, lni) == 16);
+static_assert(offsetof(WaitAllocCmd, reserved4) == 4 && offsetof(WaitAllocCmd, reserved20) == 20);
 
 struct WaitAllocResp {
   std::uint32_t client_id;
@@ -307,6 +322,7 @@ struct WaitFreeCmd {
 };
 static_assert(sizeof(WaitFreeCmd) == 24 && std::is_trivial_v<WaitFreeCmd>);
 static_assert(offsetof(WaitFreeCmd, op) == 0 && offsetof(WaitFreeCmd, resp) == 8 && offsetof(WaitFreeCmd, wait) == 16);
+static_assert(offsetof(WaitFreeCmd, reserved4) == 4 && offsetof(WaitFreeCmd, reserved20) == 20);
 
 struct InboundWaitCmd {
   static constexpr Op kOp = Op::inbound_wait;

@@ -18,6 +18,7 @@ struct MapCsrsCmd {
 };
 static_assert(sizeof(MapCsrsCmd) == 16 && std::is_trivial_v<MapCsrsCmd>);
 static_assert(offsetof(MapCsrsCmd, op) == 0 && offsetof(MapCsrsCmd, resp) == 8);
+static_assert(offsetof(MapCsrsCmd, reserved4) == 4);
 
 struct MapCsrsResp {
   MmInfo csr;
@@ -33,6 +34,7 @@ struct DevInfoGetCmd {
 };
 static_assert(sizeof(DevInfoGetCmd) == 16 && std::is_trivial_v<DevInfoGetCmd>);
 static_assert(offsetof(DevInfoGetCmd, op) == 0 && offsetof(DevInfoGetCmd, resp) == 8);
+static_assert(offsetof(DevInfoGetCmd, reserved4) == 4);
 
 // The answer to DEV_INFO_GET.
 struct DevInfo {
@@ -82,6 +84,8 @@ static_assert(offsetof(DevInfo, nid) == 0 && offsetof(DevInfo, pid_bits) == 4 &&
               offsetof(DevInfo, num_tles) == 86 && offsetof(DevInfo, num_les) == 88 &&
               offsetof(DevInfo, fru_description) == 90 && offsetof(DevInfo, cassini_version) == 108 &&
               offsetof(DevInfo, system_type_identifier) == 112);
+static_assert(offsetof(DevInfo, reserved52) == 52 && offsetof(DevInfo, reserved73) == 73);
+static_assert(offsetof(DevInfo, reserved106) == 106 && offsetof(DevInfo, reserved116) == 116);
 
 struct RetryHandlerRunningCmd {
   static constexpr Op kOp = Op::retry_handler_running;
@@ -91,6 +95,7 @@ struct RetryHandlerRunningCmd {
 };
 static_assert(sizeof(RetryHandlerRunningCmd) == 16 && std::is_trivial_v<RetryHandlerRunningCmd>);
 static_assert(offsetof(RetryHandlerRunningCmd, op) == 0 && offsetof(RetryHandlerRunningCmd, resp) == 8);
+static_assert(offsetof(RetryHandlerRunningCmd, reserved4) == 4);
 
 struct RetryHandlerRunningResp {
   std::uint8_t running;

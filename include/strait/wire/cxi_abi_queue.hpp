@@ -37,6 +37,7 @@ static_assert(sizeof(CqAllocOptsBuf) == 48 && std::is_trivial_v<CqAllocOptsBuf>)
 static_assert(offsetof(CqAllocOptsBuf, opts) == 0 && offsetof(CqAllocOptsBuf, buf) == 24 &&
               offsetof(CqAllocOptsBuf, is_host_mem) == 32 && offsetof(CqAllocOptsBuf, dmabuf_fd) == 36 &&
               offsetof(CqAllocOptsBuf, dmabuf_offset) == 40);
+static_assert(offsetof(CqAllocOptsBuf, reserved33) == 33);
 
 struct CqAllocCmd {
   static constexpr Op kOp = Op::cq_alloc;
@@ -50,6 +51,7 @@ struct CqAllocCmd {
 static_assert(sizeof(CqAllocCmd) == 48 && std::is_trivial_v<CqAllocCmd>);
 static_assert(offsetof(CqAllocCmd, op) == 0 && offsetof(CqAllocCmd, resp) == 8 && offsetof(CqAllocCmd, lni) == 16 &&
               offsetof(CqAllocCmd, eq) == 20 && offsetof(CqAllocCmd, opts) == 24);
+static_assert(offsetof(CqAllocCmd, reserved4) == 4);
 
 struct CqAllocBufCmd {
   static constexpr Op kOp = Op::cq_alloc_buf;
@@ -64,6 +66,7 @@ static_assert(sizeof(CqAllocBufCmd) == 72 && std::is_trivial_v<CqAllocBufCmd>);
 static_assert(offsetof(CqAllocBufCmd, op) == 0 && offsetof(CqAllocBufCmd, resp) == 8 &&
               offsetof(CqAllocBufCmd, lni) == 16 && offsetof(CqAllocBufCmd, eq) == 20 &&
               offsetof(CqAllocBufCmd, opts) == 24);
+static_assert(offsetof(CqAllocBufCmd, reserved4) == 4);
 
 // Of both.
 struct CqAllocResp {
@@ -95,6 +98,7 @@ struct CqAckCounterCmd {
 static_assert(sizeof(CqAckCounterCmd) == 24 && std::is_trivial_v<CqAckCounterCmd>);
 static_assert(offsetof(CqAckCounterCmd, op) == 0 && offsetof(CqAckCounterCmd, resp) == 8 &&
               offsetof(CqAckCounterCmd, cq) == 16);
+static_assert(offsetof(CqAckCounterCmd, reserved4) == 4 && offsetof(CqAckCounterCmd, reserved20) == 20);
 
 struct CqAckCounterResp {
   std::uint32_t ack_counter;
@@ -136,6 +140,7 @@ static_assert(sizeof(EqAllocCmd) == 80 && std::is_trivial_v<EqAllocCmd>);
 static_assert(offsetof(EqAllocCmd, op) == 0 && offsetof(EqAllocCmd, resp) == 8 && offsetof(EqAllocCmd, lni) == 16 &&
               offsetof(EqAllocCmd, queue_md) == 20 && offsetof(EqAllocCmd, event_wait) == 24 &&
               offsetof(EqAllocCmd, status_wait) == 28 && offsetof(EqAllocCmd, attr) == 32);
+static_assert(offsetof(EqAllocCmd, reserved4) == 4);
 
 struct EqAllocResp {
   std::uint32_t eq;
@@ -144,6 +149,7 @@ struct EqAllocResp {
 };
 static_assert(sizeof(EqAllocResp) == 24 && std::is_trivial_v<EqAllocResp>);
 static_assert(offsetof(EqAllocResp, eq) == 0 && offsetof(EqAllocResp, csr) == 8);
+static_assert(offsetof(EqAllocResp, reserved4) == 4);
 
 struct EqFreeCmd {
   static constexpr Op kOp = Op::eq_free;
@@ -166,6 +172,7 @@ static_assert(sizeof(EqResizeCmd) == 32 && std::is_trivial_v<EqResizeCmd>);
 static_assert(offsetof(EqResizeCmd, op) == 0 && offsetof(EqResizeCmd, eq_hndl) == 4 &&
               offsetof(EqResizeCmd, queue) == 8 && offsetof(EqResizeCmd, queue_len) == 16 &&
               offsetof(EqResizeCmd, queue_md) == 24);
+static_assert(offsetof(EqResizeCmd, reserved28) == 28);
 
 struct EqResizeCompleteCmd {
   static constexpr Op kOp = Op::eq_resize_complete;
@@ -186,6 +193,7 @@ struct EqAdjustReservedFcCmd {
 static_assert(sizeof(EqAdjustReservedFcCmd) == 24 && std::is_trivial_v<EqAdjustReservedFcCmd>);
 static_assert(offsetof(EqAdjustReservedFcCmd, op) == 0 && offsetof(EqAdjustReservedFcCmd, resp) == 8 &&
               offsetof(EqAdjustReservedFcCmd, eq_hndl) == 16 && offsetof(EqAdjustReservedFcCmd, value) == 20);
+static_assert(offsetof(EqAdjustReservedFcCmd, reserved4) == 4);
 
 struct EqAdjustReservedFcResp {
   std::int32_t reserved_fc;
@@ -207,6 +215,7 @@ struct CtAllocCmd {
 static_assert(sizeof(CtAllocCmd) == 32 && std::is_trivial_v<CtAllocCmd>);
 static_assert(offsetof(CtAllocCmd, op) == 0 && offsetof(CtAllocCmd, resp) == 8 && offsetof(CtAllocCmd, lni) == 16 &&
               offsetof(CtAllocCmd, wb) == 24);
+static_assert(offsetof(CtAllocCmd, reserved4) == 4 && offsetof(CtAllocCmd, reserved20) == 20);
 
 struct CtAllocResp {
   std::uint32_t ctn;
@@ -215,6 +224,7 @@ struct CtAllocResp {
 };
 static_assert(sizeof(CtAllocResp) == 24 && std::is_trivial_v<CtAllocResp>);
 static_assert(offsetof(CtAllocResp, ctn) == 0 && offsetof(CtAllocResp, doorbell) == 8);
+static_assert(offsetof(CtAllocResp, reserved4) == 4);
 
 struct CtFreeCmd {
   static constexpr Op kOp = Op::ct_free;
@@ -249,6 +259,7 @@ static_assert(sizeof(PteAllocCmd) == 32 && std::is_trivial_v<PteAllocCmd>);
 static_assert(offsetof(PteAllocCmd, op) == 0 && offsetof(PteAllocCmd, resp) == 8 &&
               offsetof(PteAllocCmd, lni_hndl) == 16 && offsetof(PteAllocCmd, evtq_hndl) == 20 &&
               offsetof(PteAllocCmd, opts) == 24);
+static_assert(offsetof(PteAllocCmd, reserved4) == 4);
 
 struct PteAllocResp {
   std::uint32_t pte_number;
@@ -267,6 +278,7 @@ struct PteFreeCmd {
 static_assert(sizeof(PteFreeCmd) == 24 && std::is_trivial_v<PteFreeCmd>);
 static_assert(offsetof(PteFreeCmd, op) == 0 && offsetof(PteFreeCmd, resp) == 8 &&
               offsetof(PteFreeCmd, pte_number) == 16);
+static_assert(offsetof(PteFreeCmd, reserved4) == 4 && offsetof(PteFreeCmd, reserved20) == 20);
 
 struct PteMapCmd {
   static constexpr Op kOp = Op::pte_map;
@@ -283,6 +295,7 @@ static_assert(sizeof(PteMapCmd) == 32 && std::is_trivial_v<PteMapCmd>);
 static_assert(offsetof(PteMapCmd, op) == 0 && offsetof(PteMapCmd, resp) == 8 && offsetof(PteMapCmd, pte_number) == 16 &&
               offsetof(PteMapCmd, domain_hndl) == 20 && offsetof(PteMapCmd, pid_offset) == 24 &&
               offsetof(PteMapCmd, is_multicast) == 28);
+static_assert(offsetof(PteMapCmd, reserved4) == 4 && offsetof(PteMapCmd, reserved29) == 29);
 
 struct PteMapResp {
   std::uint32_t pte_index;
@@ -301,6 +314,7 @@ struct PteUnmapCmd {
 static_assert(sizeof(PteUnmapCmd) == 24 && std::is_trivial_v<PteUnmapCmd>);
 static_assert(offsetof(PteUnmapCmd, op) == 0 && offsetof(PteUnmapCmd, resp) == 8 &&
               offsetof(PteUnmapCmd, pte_index) == 16);
+static_assert(offsetof(PteUnmapCmd, reserved4) == 4 && offsetof(PteUnmapCmd, reserved20) == 20);
 
 struct PteLeInvalidateCmd {
   static constexpr Op kOp = Op::pte_le_invalidate;
@@ -324,6 +338,7 @@ struct PteStatusCmd {
 static_assert(sizeof(PteStatusCmd) == 24 && std::is_trivial_v<PteStatusCmd>);
 static_assert(offsetof(PteStatusCmd, op) == 0 && offsetof(PteStatusCmd, resp) == 8 &&
               offsetof(PteStatusCmd, pte_index) == 16);
+static_assert(offsetof(PteStatusCmd, reserved4) == 4 && offsetof(PteStatusCmd, reserved20) == 20);
 
 // The answer to PTE_STATUS, and a question: ule_offsets and ule_count say where offsets may go and how many.
 struct PteStatus {
@@ -343,6 +358,8 @@ static_assert(offsetof(PteStatus, drop_count) == 0 && offsetof(PteStatus, state)
               offsetof(PteStatus, les_reserved) == 6 && offsetof(PteStatus, les_allocated) == 8 &&
               offsetof(PteStatus, les_max) == 10 && offsetof(PteStatus, ule_offsets) == 16 &&
               offsetof(PteStatus, ule_count) == 24);
+static_assert(offsetof(PteStatus, reserved5) == 5 && offsetof(PteStatus, reserved12) == 12);
+static_assert(offsetof(PteStatus, reserved26) == 26);
 
 struct PteTransitionSmCmd {
   static constexpr Op kOp = Op::pte_transition_sm;
@@ -355,5 +372,6 @@ struct PteTransitionSmCmd {
 static_assert(sizeof(PteTransitionSmCmd) == 24 && std::is_trivial_v<PteTransitionSmCmd>);
 static_assert(offsetof(PteTransitionSmCmd, op) == 0 && offsetof(PteTransitionSmCmd, resp) == 8 &&
               offsetof(PteTransitionSmCmd, pte_index) == 16 && offsetof(PteTransitionSmCmd, drop_count) == 20);
+static_assert(offsetof(PteTransitionSmCmd, reserved4) == 4);
 
 }  // namespace strait::wire::cxi

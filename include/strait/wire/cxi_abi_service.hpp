@@ -55,6 +55,7 @@ static_assert(sizeof(SvcDesc) == 68 && std::is_trivial_v<SvcDesc>);
 static_assert(offsetof(SvcDesc, flags) == 0 && offsetof(SvcDesc, num_vld_vnis) == 1 && offsetof(SvcDesc, vnis) == 2 &&
               offsetof(SvcDesc, tcs) == 10 && offsetof(SvcDesc, members) == 16 && offsetof(SvcDesc, limits) == 32 &&
               offsetof(SvcDesc, svc_id) == 64);
+static_assert(offsetof(SvcDesc, reserved15) == 15);
 
 // What there would have been, when a reservation does not succeed.
 struct SvcFailInfo {
@@ -67,6 +68,7 @@ struct SvcFailInfo {
 static_assert(sizeof(SvcFailInfo) == 20 && std::is_trivial_v<SvcFailInfo>);
 static_assert(offsetof(SvcFailInfo, rsrc_avail) == 0 && offsetof(SvcFailInfo, no_le_pools) == 16 &&
               offsetof(SvcFailInfo, no_tle_pools) == 17 && offsetof(SvcFailInfo, no_cntr_pools) == 18);
+static_assert(offsetof(SvcFailInfo, reserved19) == 19);
 
 struct RsrcUse {
   std::uint32_t svc_id;  // 0: of the whole device
@@ -87,6 +89,7 @@ struct SvcAllocCmd {
 static_assert(sizeof(SvcAllocCmd) == 88 && std::is_trivial_v<SvcAllocCmd>);
 static_assert(offsetof(SvcAllocCmd, op) == 0 && offsetof(SvcAllocCmd, resp) == 8 &&
               offsetof(SvcAllocCmd, svc_desc) == 16);
+static_assert(offsetof(SvcAllocCmd, reserved4) == 4 && offsetof(SvcAllocCmd, reserved84) == 84);
 
 struct SvcAllocResp {
   std::uint32_t svc_id;
@@ -106,6 +109,7 @@ struct SvcUpdateCmd {
 static_assert(sizeof(SvcUpdateCmd) == 88 && std::is_trivial_v<SvcUpdateCmd>);
 static_assert(offsetof(SvcUpdateCmd, op) == 0 && offsetof(SvcUpdateCmd, resp) == 8 &&
               offsetof(SvcUpdateCmd, svc_desc) == 16);
+static_assert(offsetof(SvcUpdateCmd, reserved4) == 4 && offsetof(SvcUpdateCmd, reserved84) == 84);
 
 struct SvcUpdateResp {
   SvcFailInfo fail_info;
@@ -131,6 +135,7 @@ struct SvcGetCmd {
 };
 static_assert(sizeof(SvcGetCmd) == 24 && std::is_trivial_v<SvcGetCmd>);
 static_assert(offsetof(SvcGetCmd, op) == 0 && offsetof(SvcGetCmd, resp) == 8 && offsetof(SvcGetCmd, svc_id) == 16);
+static_assert(offsetof(SvcGetCmd, reserved4) == 4 && offsetof(SvcGetCmd, reserved20) == 20);
 
 struct SvcGetResp {
   SvcDesc svc_desc;
@@ -151,6 +156,7 @@ struct SvcListGetCmd {
 static_assert(sizeof(SvcListGetCmd) == 32 && std::is_trivial_v<SvcListGetCmd>);
 static_assert(offsetof(SvcListGetCmd, op) == 0 && offsetof(SvcListGetCmd, resp) == 8 &&
               offsetof(SvcListGetCmd, count) == 16 && offsetof(SvcListGetCmd, svc_list) == 24);
+static_assert(offsetof(SvcListGetCmd, reserved4) == 4 && offsetof(SvcListGetCmd, reserved20) == 20);
 
 struct SvcListGetResp {
   std::uint32_t count;
@@ -169,6 +175,7 @@ struct SvcRsrcGetCmd {
 static_assert(sizeof(SvcRsrcGetCmd) == 24 && std::is_trivial_v<SvcRsrcGetCmd>);
 static_assert(offsetof(SvcRsrcGetCmd, op) == 0 && offsetof(SvcRsrcGetCmd, resp) == 8 &&
               offsetof(SvcRsrcGetCmd, svc_id) == 16);
+static_assert(offsetof(SvcRsrcGetCmd, reserved4) == 4 && offsetof(SvcRsrcGetCmd, reserved20) == 20);
 
 struct SvcRsrcGetResp {
   RsrcUse rsrcs;
@@ -188,6 +195,7 @@ struct SvcRsrcListGetCmd {
 static_assert(sizeof(SvcRsrcListGetCmd) == 32 && std::is_trivial_v<SvcRsrcListGetCmd>);
 static_assert(offsetof(SvcRsrcListGetCmd, op) == 0 && offsetof(SvcRsrcListGetCmd, resp) == 8 &&
               offsetof(SvcRsrcListGetCmd, count) == 16 && offsetof(SvcRsrcListGetCmd, rsrc_list) == 24);
+static_assert(offsetof(SvcRsrcListGetCmd, reserved4) == 4 && offsetof(SvcRsrcListGetCmd, reserved20) == 20);
 
 struct SvcRsrcListGetResp {
   std::uint32_t count;
@@ -207,6 +215,7 @@ struct SvcEnableCmd {
 static_assert(sizeof(SvcEnableCmd) == 24 && std::is_trivial_v<SvcEnableCmd>);
 static_assert(offsetof(SvcEnableCmd, op) == 0 && offsetof(SvcEnableCmd, resp) == 8 &&
               offsetof(SvcEnableCmd, svc_id) == 16 && offsetof(SvcEnableCmd, enable) == 20);
+static_assert(offsetof(SvcEnableCmd, reserved4) == 4 && offsetof(SvcEnableCmd, reserved21) == 21);
 
 // SVC_SET_LPR and SVC_GET_LPR; this and SVC_GET_NETNS are answered with a SvcGetValueResp.
 struct SvcLprCmd {
@@ -219,6 +228,7 @@ struct SvcLprCmd {
 static_assert(sizeof(SvcLprCmd) == 24 && std::is_trivial_v<SvcLprCmd>);
 static_assert(offsetof(SvcLprCmd, op) == 0 && offsetof(SvcLprCmd, resp) == 8 && offsetof(SvcLprCmd, svc_id) == 16 &&
               offsetof(SvcLprCmd, lnis_per_rgid) == 20);
+static_assert(offsetof(SvcLprCmd, reserved4) == 4);
 
 struct SvcSetExclusiveCpCmd {
   static constexpr Op kOp = Op::svc_set_exclusive_cp;
@@ -230,6 +240,7 @@ struct SvcSetExclusiveCpCmd {
 static_assert(sizeof(SvcSetExclusiveCpCmd) == 12 && std::is_trivial_v<SvcSetExclusiveCpCmd>);
 static_assert(offsetof(SvcSetExclusiveCpCmd, op) == 0 && offsetof(SvcSetExclusiveCpCmd, svc_id) == 4 &&
               offsetof(SvcSetExclusiveCpCmd, exclusive_cp) == 8);
+static_assert(offsetof(SvcSetExclusiveCpCmd, reserved9) == 9);
 
 struct SvcGetExclusiveCpCmd {
   static constexpr Op kOp = Op::svc_get_exclusive_cp;
@@ -242,6 +253,7 @@ struct SvcGetExclusiveCpCmd {
 static_assert(sizeof(SvcGetExclusiveCpCmd) == 24 && std::is_trivial_v<SvcGetExclusiveCpCmd>);
 static_assert(offsetof(SvcGetExclusiveCpCmd, op) == 0 && offsetof(SvcGetExclusiveCpCmd, resp) == 8 &&
               offsetof(SvcGetExclusiveCpCmd, svc_id) == 16);
+static_assert(offsetof(SvcGetExclusiveCpCmd, reserved4) == 4 && offsetof(SvcGetExclusiveCpCmd, reserved20) == 20);
 
 struct SvcGetExclusiveCpResp {
   std::uint8_t exclusive_cp;
@@ -263,6 +275,7 @@ static_assert(sizeof(SvcVniRangeCmd) == 32 && std::is_trivial_v<SvcVniRangeCmd>)
 static_assert(offsetof(SvcVniRangeCmd, op) == 0 && offsetof(SvcVniRangeCmd, resp) == 8 &&
               offsetof(SvcVniRangeCmd, svc_id) == 16 && offsetof(SvcVniRangeCmd, vni_min) == 20 &&
               offsetof(SvcVniRangeCmd, vni_max) == 24);
+static_assert(offsetof(SvcVniRangeCmd, reserved4) == 4 && offsetof(SvcVniRangeCmd, reserved28) == 28);
 
 struct SvcGetVniRangeResp {
   std::uint32_t vni_min;
@@ -292,6 +305,7 @@ struct SvcGetNetnsCmd {
 static_assert(sizeof(SvcGetNetnsCmd) == 24 && std::is_trivial_v<SvcGetNetnsCmd>);
 static_assert(offsetof(SvcGetNetnsCmd, op) == 0 && offsetof(SvcGetNetnsCmd, resp) == 8 &&
               offsetof(SvcGetNetnsCmd, svc_id) == 16);
+static_assert(offsetof(SvcGetNetnsCmd, reserved4) == 4 && offsetof(SvcGetNetnsCmd, reserved20) == 20);
 
 struct SvcGetValueResp {
   std::uint32_t value;
@@ -307,6 +321,7 @@ struct GetDevPropertiesCmd {
 };
 static_assert(sizeof(GetDevPropertiesCmd) == 16 && std::is_trivial_v<GetDevPropertiesCmd>);
 static_assert(offsetof(GetDevPropertiesCmd, op) == 0 && offsetof(GetDevPropertiesCmd, resp) == 8);
+static_assert(offsetof(GetDevPropertiesCmd, reserved4) == 4);
 
 // The answer to GET_DEV_PROPERTIES.
 struct DevProperties {
@@ -335,5 +350,6 @@ static_assert(offsetof(DevProperties, nid) == 0 && offsetof(DevProperties, nid_c
               offsetof(DevProperties, device_rev) == 60 && offsetof(DevProperties, device_proto) == 64 &&
               offsetof(DevProperties, device_platform) == 68 && offsetof(DevProperties, cassini_version) == 72 &&
               offsetof(DevProperties, rdzv_get_en) == 76 && offsetof(DevProperties, amo_remap_to_pcie_fadd) == 80);
+static_assert(offsetof(DevProperties, reserved5) == 5 && offsetof(DevProperties, reserved77) == 77);
 
 }  // namespace strait::wire::cxi

@@ -33,6 +33,10 @@ struct Header {
 };
 static_assert(sizeof(Header) == 24 && alignof(Header) == 1);
 static_assert(offsetof(Header, tid) == 8 && offsetof(Header, attribute) == 16);
+static_assert(offsetof(Header, base_version) == 0 && offsetof(Header, mgmt_class) == 1);
+static_assert(offsetof(Header, class_version) == 2 && offsetof(Header, method) == 3 && offsetof(Header, status) == 4);
+static_assert(offsetof(Header, class_specific) == 6 && offsetof(Header, reserved) == 18);
+static_assert(offsetof(Header, attribute_modifier) == 20);
 
 inline constexpr std::size_t kBodyBytes = kBytes - sizeof(Header);
 
@@ -62,6 +66,7 @@ struct Gid {
   std::uint8_t bytes[16];
 };
 static_assert(sizeof(Gid) == 16);
+static_assert(offsetof(Gid, bytes) == 0);
 
 // ---- REQ -----------------------------------------------------------------------------------------------------------
 
@@ -77,6 +82,9 @@ struct Path {
   std::uint8_t ack_timeout;  // << 3
 };
 static_assert(sizeof(Path) == 44 && offsetof(Path, flow_rate) == 36 && offsetof(Path, ack_timeout) == 43);
+static_assert(offsetof(Path, local_lid) == 0 && offsetof(Path, remote_lid) == 2 && offsetof(Path, local_gid) == 4);
+static_assert(offsetof(Path, remote_gid) == 20 && offsetof(Path, traffic_class) == 40);
+static_assert(offsetof(Path, hop_limit) == 41 && offsetof(Path, sl_local) == 42);
 
 struct Req {
   packed_be32 local_comm_id;
@@ -104,6 +112,12 @@ static_assert(sizeof(Req) == kBodyBytes);
 static_assert(offsetof(Req, service_id) == 8 && offsetof(Req, qpn) == 32 && offsetof(Req, starting_psn) == 44);
 static_assert(offsetof(Req, pkey) == 48 && offsetof(Req, primary) == 52 && offsetof(Req, alternate) == 96);
 static_assert(offsetof(Req, private_data) == 140);
+static_assert(offsetof(Req, local_comm_id) == 0 && offsetof(Req, reserved0) == 4 && offsetof(Req, ca_guid) == 16);
+static_assert(offsetof(Req, reserved1) == 24 && offsetof(Req, qkey) == 28);
+static_assert(offsetof(Req, responder_resources) == 35 && offsetof(Req, local_eecn) == 36);
+static_assert(offsetof(Req, initiator_depth) == 39 && offsetof(Req, remote_eecn) == 40);
+static_assert(offsetof(Req, response_type_flow) == 43 && offsetof(Req, response_retry) == 47);
+static_assert(offsetof(Req, mtu_rnr) == 50 && offsetof(Req, retries_srq) == 51);
 
 // ---- the other messages of a connection ----------------------------------------------------------------------------
 
@@ -115,6 +129,8 @@ struct Mra {
   std::uint8_t private_data[222];
 };
 static_assert(sizeof(Mra) == kBodyBytes);
+static_assert(offsetof(Mra, local_comm_id) == 0 && offsetof(Mra, remote_comm_id) == 4 && offsetof(Mra, message) == 8);
+static_assert(offsetof(Mra, service_timeout) == 9 && offsetof(Mra, private_data) == 10);
 
 struct Rej {
   packed_be32 local_comm_id;
@@ -126,6 +142,8 @@ struct Rej {
   std::uint8_t private_data[148];
 };
 static_assert(sizeof(Rej) == kBodyBytes && offsetof(Rej, info) == 12 && offsetof(Rej, private_data) == 84);
+static_assert(offsetof(Rej, local_comm_id) == 0 && offsetof(Rej, remote_comm_id) == 4 && offsetof(Rej, message) == 8);
+static_assert(offsetof(Rej, info_length) == 9 && offsetof(Rej, reason) == 10);
 
 struct Rep {
   packed_be32 local_comm_id;
@@ -146,6 +164,11 @@ struct Rep {
 };
 static_assert(sizeof(Rep) == kBodyBytes && offsetof(Rep, qpn) == 12 && offsetof(Rep, starting_psn) == 20);
 static_assert(offsetof(Rep, ca_guid) == 28 && offsetof(Rep, private_data) == 36);
+static_assert(offsetof(Rep, local_comm_id) == 0 && offsetof(Rep, remote_comm_id) == 4 && offsetof(Rep, qkey) == 8);
+static_assert(offsetof(Rep, reserved0) == 15 && offsetof(Rep, eecn) == 16 && offsetof(Rep, reserved1) == 19);
+static_assert(offsetof(Rep, reserved2) == 23 && offsetof(Rep, responder_resources) == 24);
+static_assert(offsetof(Rep, initiator_depth) == 25 && offsetof(Rep, ack_delay_flow) == 26);
+static_assert(offsetof(Rep, rnr_srq) == 27);
 
 struct Rtu {
   packed_be32 local_comm_id;
@@ -153,6 +176,8 @@ struct Rtu {
   std::uint8_t private_data[224];
 };
 static_assert(sizeof(Rtu) == kBodyBytes);
+static_assert(offsetof(Rtu, local_comm_id) == 0 && offsetof(Rtu, remote_comm_id) == 4);
+static_assert(offsetof(Rtu, private_data) == 8);
 
 struct Dreq {
   packed_be32 local_comm_id;
@@ -162,6 +187,9 @@ struct Dreq {
   std::uint8_t private_data[220];
 };
 static_assert(sizeof(Dreq) == kBodyBytes);
+static_assert(offsetof(Dreq, local_comm_id) == 0 && offsetof(Dreq, remote_comm_id) == 4);
+static_assert(offsetof(Dreq, remote_qpn) == 8 && offsetof(Dreq, reserved) == 11);
+static_assert(offsetof(Dreq, private_data) == 12);
 
 struct Drep {
   packed_be32 local_comm_id;
@@ -169,6 +197,8 @@ struct Drep {
   std::uint8_t private_data[224];
 };
 static_assert(sizeof(Drep) == kBodyBytes);
+static_assert(offsetof(Drep, local_comm_id) == 0 && offsetof(Drep, remote_comm_id) == 4);
+static_assert(offsetof(Drep, private_data) == 8);
 
 // ---- service id resolution, for datagrams --------------------------------------------------------------------------
 
@@ -180,6 +210,8 @@ struct SidrReq {
   std::uint8_t private_data[216];
 };
 static_assert(sizeof(SidrReq) == kBodyBytes);
+static_assert(offsetof(SidrReq, request_id) == 0 && offsetof(SidrReq, pkey) == 4 && offsetof(SidrReq, reserved) == 6);
+static_assert(offsetof(SidrReq, service_id) == 8 && offsetof(SidrReq, private_data) == 16);
 
 struct SidrRep {
   packed_be32 request_id;
@@ -195,6 +227,9 @@ struct SidrRep {
 };
 static_assert(sizeof(SidrRep) == kBodyBytes && offsetof(SidrRep, service_id) == 12 && offsetof(SidrRep, qkey) == 20);
 static_assert(offsetof(SidrRep, info) == 24 && offsetof(SidrRep, private_data) == 96);
+static_assert(offsetof(SidrRep, request_id) == 0 && offsetof(SidrRep, status) == 4);
+static_assert(offsetof(SidrRep, info_length) == 5 && offsetof(SidrRep, reserved0) == 6);
+static_assert(offsetof(SidrRep, qpn) == 8 && offsetof(SidrRep, reserved1) == 11);
 
 // ---- alternate paths -----------------------------------------------------------------------------------------------
 
@@ -218,6 +253,12 @@ struct Lap {
   std::uint8_t private_data[168];
 };
 static_assert(sizeof(Lap) == kBodyBytes && offsetof(Lap, local_gid) == 24 && offsetof(Lap, private_data) == 64);
+static_assert(offsetof(Lap, local_comm_id) == 0 && offsetof(Lap, remote_comm_id) == 4);
+static_assert(offsetof(Lap, reserved0) == 8 && offsetof(Lap, remote_qpn) == 12);
+static_assert(offsetof(Lap, response_timeout) == 15 && offsetof(Lap, reserved1) == 16);
+static_assert(offsetof(Lap, local_lid) == 20 && offsetof(Lap, remote_lid) == 22 && offsetof(Lap, remote_gid) == 40);
+static_assert(offsetof(Lap, flow) == 56 && offsetof(Lap, traffic_class) == 59 && offsetof(Lap, hop_limit) == 60);
+static_assert(offsetof(Lap, rate) == 61 && offsetof(Lap, sl_local) == 62 && offsetof(Lap, ack_timeout) == 63);
 
 struct Apr {
   packed_be32 local_comm_id;
@@ -229,6 +270,8 @@ struct Apr {
   std::uint8_t private_data[148];
 };
 static_assert(sizeof(Apr) == kBodyBytes && offsetof(Apr, info) == 12 && offsetof(Apr, private_data) == 84);
+static_assert(offsetof(Apr, local_comm_id) == 0 && offsetof(Apr, remote_comm_id) == 4);
+static_assert(offsetof(Apr, info_length) == 8 && offsetof(Apr, status) == 9 && offsetof(Apr, reserved) == 10);
 
 // ---- IP addresses in front of the private data of REQ and SIDR_REQ -------------------------------------------------
 
@@ -240,6 +283,8 @@ struct IpHeader {
   std::uint8_t destination[16];
 };
 static_assert(sizeof(IpHeader) == 36 && offsetof(IpHeader, source) == 4 && offsetof(IpHeader, destination) == 20);
+static_assert(offsetof(IpHeader, version) == 0 && offsetof(IpHeader, ip_version) == 1);
+static_assert(offsetof(IpHeader, source_port) == 2);
 
 // Port space << 16 | port.
 enum class PortSpace : std::uint16_t { ipoib = 0x0002, tcp = 0x0106, udp = 0x0111, ib = 0x013f };

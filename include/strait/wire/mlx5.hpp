@@ -124,8 +124,12 @@ struct DatagramSeg {
 };
 inline constexpr std::uint32_t kDatagramSegments = 3;
 static_assert(sizeof(DatagramSeg) == kDatagramSegments * kSegmentBytes && std::is_trivial_v<DatagramSeg>);
-static_assert(offsetof(DatagramSeg, dqp) == 8 && offsetof(DatagramSeg, rmac) == 20 &&
-              offsetof(DatagramSeg, grh_gid_fl) == 28 && offsetof(DatagramSeg, rgid) == 32);
+static_assert(offsetof(DatagramSeg, qkey) == 0 && offsetof(DatagramSeg, reserved) == 4);
+static_assert(offsetof(DatagramSeg, dqp) == 8 && offsetof(DatagramSeg, stat_rate_sl) == 12);
+static_assert(offsetof(DatagramSeg, fl_mlid) == 13 && offsetof(DatagramSeg, rlid) == 14);
+static_assert(offsetof(DatagramSeg, reserved16) == 16 && offsetof(DatagramSeg, rmac) == 20);
+static_assert(offsetof(DatagramSeg, tclass) == 26 && offsetof(DatagramSeg, hop_limit) == 27);
+static_assert(offsetof(DatagramSeg, grh_gid_fl) == 28 && offsetof(DatagramSeg, rgid) == 32);
 
 // A byte_count of 0 is not "nothing" to the device: empty pieces are left out, never written.
 struct DataSeg {

@@ -40,6 +40,8 @@ struct Bth {
 };
 static_assert(sizeof(Bth) == 12 && alignof(Bth) == 1);
 static_assert(offsetof(Bth, pkey) == 2 && offsetof(Bth, dest_qpn) == 5 && offsetof(Bth, psn) == 9);
+static_assert(offsetof(Bth, opcode) == 0 && offsetof(Bth, flags) == 1 && offsetof(Bth, congestion) == 4);
+static_assert(offsetof(Bth, ack) == 8);
 
 struct Reth {
   packed_be64 va;
@@ -47,12 +49,14 @@ struct Reth {
   packed_be32 dma_length;
 };
 static_assert(sizeof(Reth) == 16 && offsetof(Reth, rkey) == 8 && offsetof(Reth, dma_length) == 12);
+static_assert(offsetof(Reth, va) == 0);
 
 struct Aeth {
   std::uint8_t syndrome;
   packed_be24 msn;
 };
 static_assert(sizeof(Aeth) == 4 && offsetof(Aeth, msn) == 1);
+static_assert(offsetof(Aeth, syndrome) == 0);
 
 struct AtomicEth {
   packed_be64 va;
@@ -61,22 +65,26 @@ struct AtomicEth {
   packed_be64 compare;  // present, and 0, in fetch-add too
 };
 static_assert(sizeof(AtomicEth) == 28 && offsetof(AtomicEth, swap_or_add) == 12 && offsetof(AtomicEth, compare) == 20);
+static_assert(offsetof(AtomicEth, va) == 0 && offsetof(AtomicEth, rkey) == 8);
 
 struct AtomicAckEth {
   packed_be64 original;
 };
 static_assert(sizeof(AtomicAckEth) == 8);
+static_assert(offsetof(AtomicAckEth, original) == 0);
 
 // Four bytes that nobody interprets: they are copied as they lie in memory.
 struct ImmDt {
   std::uint8_t bytes[4];
 };
 static_assert(sizeof(ImmDt) == 4);
+static_assert(offsetof(ImmDt, bytes) == 0);
 
 struct Ieth {
   packed_be32 rkey;
 };
 static_assert(sizeof(Ieth) == 4);
+static_assert(offsetof(Ieth, rkey) == 0);
 
 struct Deth {
   packed_be32 qkey;
@@ -84,6 +92,7 @@ struct Deth {
   packed_be24 src_qpn;
 };
 static_assert(sizeof(Deth) == 8 && offsetof(Deth, src_qpn) == 5);
+static_assert(offsetof(Deth, qkey) == 0 && offsetof(Deth, reserved) == 4);
 
 // In every request of an extended reliable connection: the shared receive queue it is for.
 struct XrcEth {
@@ -91,6 +100,7 @@ struct XrcEth {
   packed_be24 srqn;
 };
 static_assert(sizeof(XrcEth) == 4 && offsetof(XrcEth, srqn) == 1);
+static_assert(offsetof(XrcEth, reserved) == 0);
 
 // The most that can precede a payload: BTH, XRCETH and AtomicETH.
 inline constexpr std::size_t kMaxHeaderBytes = sizeof(Bth) + sizeof(XrcEth) + sizeof(AtomicEth);
