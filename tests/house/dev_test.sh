@@ -25,7 +25,7 @@ expect 2 "there is no lane '--without-laboratory'" test --without-laboratory
 expect 2 "'ten' is not a number of seconds" fuzz wqe ten
 
 manual=$("$dev" help)
-for word in demo build test lab bench lint fuzz clean help unit clang asan tsan arm64 gpu install release; do
+for word in demo build test lab bench lint fuzz clean help unit clang debug asan tsan arm64 gpu install release; do
   grep -qE "^    $word " <<<"$manual" || fail "the manual has no entry for '$word'"
 done
 while IFS= read -r line; do ((${#line} <= 80)) || fail "the manual has a line of ${#line} columns"; done <<<"$manual"
