@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/fault_plan.hpp"
 #include "program.hpp"
 
 namespace strait::testing {
@@ -81,8 +82,28 @@ TEST(Faults, AWrongPlanIsExitStatus2WithCauseAndRemedy) {
   }
 }
 
-// What the command says is what the NIC does: the decisions of a plan that drops everything from the first packet on
-// are certain, and so is one that drops nothing.
+// What the command says is what the NIC does: both ask the plan, by the same name of the connection. That the NIC does
+// is in src/soft/nic/fault_decisions_test.cpp.
+TEST(Faults, ItsDecisionsAreThePlans) {
+  const char* const spec = "drop=30%,dup=5%,corrupt=5%,rnr=10%,error=2%,seed=7";
+  const json said = decided({spec, "--flow", "0x10203:0x42", "--packets", "500"});
+  const FaultPlan plan = FaultPlan::parse(spec).value();
+  const std::uint64_t flow = 0x0203'0042;  // 16 bits of each queue pair
+  json packets = json::array(), receives = json::array(), work = json::array();
+  for (std::uint64_t n = 0; n < 500; ++n) {
+    if (const Fault fault = plan.on_message(flow, n); fault != Fault::none)
+      packets.push_back({{"packet", n}, {"fault", fault_name(fault)}});
+    if (plan.on_receive(flow, n)) receives.push_back(n);
+    if (plan.on_work(flow, n)) work.push_back(n);
+  }
+  EXPECT_GT(packets.size(), 100u);
+  EXPECT_EQ(said.at("decisions"), packets);
+  EXPECT_EQ(said.at("receives"), receives);
+  EXPECT_EQ(said.at("work"), work);
+}
+
+// A plan that drops everything from the first packet on leaves nothing to chance, and neither does one that drops
+// nothing.
 TEST(Faults, ExtremesAreExact) {
   EXPECT_EQ(decided({"drop=100%", "--packets", "64"}).at("counts").at("drop"), 64);
   EXPECT_TRUE(decided({"drop=0%", "--packets", "64"}).at("decisions").empty());
