@@ -178,8 +178,7 @@ pid_t start_server(const std::string& name, int cpu) {
   auto server = strait::soft::cassini::Server::create(settings);
   if (!server || ::write(ready[1], "1", 1) != 1) give_up("no server");
   ::close(ready[1]);
-  (*server)->run();
-  std::_Exit(0);
+  std::_Exit((*server)->run() ? 0 : 1);
 }
 
 }  // namespace

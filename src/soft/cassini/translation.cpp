@@ -12,8 +12,6 @@ using wire::ReturnCode;
 
 namespace {
 
-constexpr std::uint64_t kBounceBytes = 64 << 10;
-
 // Where in a list one is.
 class ExtentCursor {
  public:
@@ -54,8 +52,8 @@ const Md* descriptor_at(AddressContext& context, std::uint64_t iova) {
 }
 
 bool through_bounce(ExtentCursor& from, ExtentCursor& to, std::uint64_t bytes) {
-  thread_local const std::unique_ptr<std::byte[]> bounce(new std::byte[kBounceBytes]);
-  return from.read(bounce.get(), bytes) && to.write(bounce.get(), bytes);
+  std::byte* const between = bounce();
+  return from.read(between, bytes) && to.write(between, bytes);
 }
 
 template <class Word>
@@ -74,6 +72,12 @@ bool store_one(std::byte* to, const void* from) {
 }
 
 }  // namespace
+
+// Never inlined: the compiler may keep the place of a thread_local for as long as a function lasts.
+[[gnu::noinline]] std::byte* bounce() {
+  thread_local const std::unique_ptr<std::byte[]> bytes(new std::byte[kBounceBytes]);
+  return bytes.get();
+}
 
 void store_bytes(std::byte* to, const void* from, std::uint64_t bytes) {
   switch (bytes) {

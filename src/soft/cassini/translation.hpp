@@ -33,6 +33,11 @@ inline void add_plain(Extents& list, const void* bytes, std::uint64_t length) {
   return out;
 }
 
+// Where bytes lie on their way between two memories that the device cannot touch. Of the thread that runs: after a copy
+// that failed it may be another one, and what was lent before is left to whom it failed with. Each copy asks anew.
+inline constexpr std::uint64_t kBounceBytes = 64 << 10;
+[[nodiscard]] std::byte* bounce();
+
 // Rings, queues and words that client and device share. False: the memory is gone.
 [[nodiscard]] bool read(const Place& place, std::uint64_t offset, void* into, std::uint64_t bytes);
 [[nodiscard]] bool write(const Place& place, std::uint64_t offset, const void* from, std::uint64_t bytes);

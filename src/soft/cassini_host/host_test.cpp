@@ -32,7 +32,7 @@ class HostTest : public ::testing::TestWithParam<Where> {
     auto made = Server::create(settings);
     ASSERT_TRUE(made) << made.error().explain();
     server_ = std::move(*made);
-    thread_ = std::thread([this] { server_->run(); });
+    thread_ = std::thread([this] { EXPECT_TRUE(server_->run()); });
   }
   void TearDown() override {
     if (thread_.joinable()) {
@@ -209,7 +209,7 @@ TEST(CassiniServer, UnsealedFilesAreNotShared) {
   settings.name = server_name(fmt::format("unit-test-seal-{}", sys::process_id()));
   auto server = Server::create(settings);
   ASSERT_TRUE(server);
-  std::thread thread([&] { (*server)->run(); });
+  std::thread thread([&] { EXPECT_TRUE((*server)->run()); });
   {
     auto opened = Connection::open({.name = settings.name, .program = {}, .ask_for_memory = false}, 0, {});
     ASSERT_TRUE(opened) << opened.error().explain();
@@ -229,7 +229,7 @@ TEST(CassiniServer, EndsWhenNobodyIsLeft) {
   auto server = Server::create(settings);
   ASSERT_TRUE(server);
   EXPECT_EQ(Server::create(settings).error().code, Code::again) << "a name has one server";
-  std::thread thread([&] { (*server)->run(); });
+  std::thread thread([&] { EXPECT_TRUE((*server)->run()); });
   {
     auto opened = Connection::open({.name = settings.name, .program = {}, .ask_for_memory = false}, 0, {});
     EXPECT_TRUE(opened);
@@ -242,7 +242,7 @@ TEST(CassiniServer, ItsEndIsEioForItsClients) {
   settings.name = server_name(fmt::format("unit-test-gone-{}", sys::process_id()));
   auto server = Server::create(settings);
   ASSERT_TRUE(server);
-  std::thread thread([&] { (*server)->run(); });
+  std::thread thread([&] { EXPECT_TRUE((*server)->run()); });
   OpenSettings asked;
   asked.server.name = settings.name;
   auto device = OpenDevice::open(std::move(asked));
@@ -262,7 +262,7 @@ TEST(CassiniServer, HostileAsksEndTheirConnectionOnly) {
   settings.name = server_name(fmt::format("unit-test-bad-{}", sys::process_id()));
   auto server = Server::create(settings);
   ASSERT_TRUE(server);
-  std::thread thread([&] { (*server)->run(); });
+  std::thread thread([&] { EXPECT_TRUE((*server)->run()); });
   {
     auto good = Connection::open({.name = settings.name, .program = {}, .ask_for_memory = false}, 0, {});
     ASSERT_TRUE(good);

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process that shares a server with another one: it dies in the middle of its puts, stops, answers slowly, never
-// reads, or fills its pages with nonsense. The other one puts and finds its bytes, in bounded time.
+// reads, fills its pages with nonsense, or puts out of pages that nobody brings. The other one puts and finds its
+// bytes, in bounded time.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/userfaultfd.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,6 +72,16 @@ class Party {
     wire::AtuMapResp mapped{};
     if (!ask(map_it, mapped)) return false;
     for (int i = 0; i < puts; ++i) put_from(mapped.md.lac, mapped.md.iova + (at - mapped.md.va), pid_, 4096);
+    return true;
+  }
+  // The same out of memory of its own.
+  bool put_own(const std::byte* at, std::uint32_t bytes) {
+    wire::AtuMapCmd map_it{};
+    map_it.lni = lni_, map_it.va = reinterpret_cast<std::uint64_t>(at), map_it.len = bytes;
+    map_it.flags = wire::kMapPin | wire::kMapRead | wire::kMapWrite;
+    wire::AtuMapResp mapped{};
+    if (!ask(map_it, mapped)) return false;
+    put_from(mapped.md.lac, mapped.md.iova, pid_, bytes);
     return true;
   }
   // Puts to itself, and waits for the count: how long it took, or -1.
@@ -209,7 +224,7 @@ class Party {
 };
 
 // What a bad party does until it is killed.
-enum class Deed : std::uint32_t { puts, nonsense, takes_memory_away, answers_slowly, never_reads };
+enum class Deed : std::uint32_t { puts, nonsense, takes_memory_away, answers_slowly, never_reads, brings_no_pages };
 
 // Each answer comes before a second has passed; and who is not asked any more comes again.
 void answer_slowly(const std::string& server) {
@@ -242,6 +257,27 @@ void ask_and_never_read(const std::string& server) {
   }
 }
 
+// Who reads that memory waits in the kernel until a page is brought, and nobody ever brings one. Without the right to
+// that the kernel lets only this process wait, and copies of others fail.
+void bring_no_pages(Party& party) {
+  constexpr std::uint32_t kNoPages = 64 << 10;
+  auto watch = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC));
+  if (watch < 0) watch = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | 1));  // UFFD_USER_MODE_ONLY
+  void* const pages = ::mmap(nullptr, kNoPages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  uffdio_api api{};
+  api.api = UFFD_API;
+  uffdio_register all{};
+  all.range = {reinterpret_cast<std::uint64_t>(pages), kNoPages};
+  all.mode = UFFDIO_REGISTER_MODE_MISSING;
+  if (watch < 0 || pages == MAP_FAILED || ::ioctl(watch, UFFDIO_API, &api) != 0 ||
+      ::ioctl(watch, UFFDIO_REGISTER, &all) != 0)
+    ::_exit(5);
+  for (;;) {
+    if (!party.put_own(static_cast<const std::byte*>(pages), kNoPages)) ::usleep(100'000);
+    ::usleep(1000);
+  }
+}
+
 [[noreturn]] void commit(Deed deed, std::uint32_t seed, Party& party, const std::string& server) {
   std::mt19937_64 random(seed);
   for (std::uint64_t i = 0;; ++i) {
@@ -262,6 +298,7 @@ void ask_and_never_read(const std::string& server) {
         break;
       case Deed::answers_slowly: answer_slowly(server); break;
       case Deed::never_reads: ask_and_never_read(server); break;
+      case Deed::brings_no_pages: bring_no_pages(party); break;
     }
   }
 }
@@ -332,8 +369,7 @@ class SharedServer : public ::testing::TestWithParam<bool> {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       auto made = Server::create(settings);
       if (!made) ::_exit(3);
-      (*made)->run();
-      ::_exit(0);
+      ::_exit((*made)->run() ? 0 : 3);
     }
     nursery_.emplace(settings.name);
     for (int i = 0; i < 200 && !good_; ++i) {
@@ -431,6 +467,17 @@ TEST_P(SharedServer, NeverReads) {
   const pid_t child = start(Deed::never_reads);
   EXPECT_LT(held_up(kWatchedNs), kMostHeldUpNs);
   EXPECT_EQ(::kill(child, 0), 0) << "it gave up";
+}
+
+// The device's copy waits for it in the kernel, where only the end of the whole process would end it: the copy is left
+// behind, and the device goes on without the process it was for. Several do it, some of them one after the other.
+TEST_P(SharedServer, NobodyBringsItsPages) {
+  for (int i = 0; i < 3; ++i) {
+    const pid_t child = start(Deed::brings_no_pages);
+    ASSERT_GT(child, 0);
+    goes_on(20, 15'000'000'000);
+    EXPECT_EQ(::kill(child, 0), 0) << "it had no userfaultfd";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Hosts, SharedServer, ::testing::Bool(),

@@ -33,6 +33,7 @@ int main(int count, char** words) {
     // Somebody else was quicker: that is what was wanted.
     return server.error().code == strait::Code::again ? 0 : 1;
   }
-  (*server)->run();
-  return 0;
+  const strait::Status ran = (*server)->run();
+  if (!ran) std::fprintf(stderr, "strait-cassini: %s\n", ran.error().explain().c_str());
+  return ran ? 0 : 1;
 }

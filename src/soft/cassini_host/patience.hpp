@@ -28,10 +28,14 @@ class Patience {
     left_ns_ = std::max<std::int64_t>(left_ns(until_ns) - slow_ns, 0);
     since_ns_ = until_ns;
   }
+  // A copy of its memory did not come back: no copy of it is begun again, over no connection of the process.
+  void give_up() { given_up_ = true; }
+  [[nodiscard]] bool given_up() const { return given_up_; }
   // As if it were new: nothing has to be remembered.
-  [[nodiscard]] bool whole(std::int64_t now_ns) const { return left_ns(now_ns) == kMostNs; }
+  [[nodiscard]] bool whole(std::int64_t now_ns) const { return !given_up_ && left_ns(now_ns) == kMostNs; }
 
  private:
+  bool given_up_ = false;
   std::int64_t left_ns_ = kMostNs;
   std::int64_t since_ns_;
 };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "soft/cassini_host/process_memory.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "soft/cassini/translation.hpp"
 #include "sys/process.hpp"
 
 namespace strait::soft::cassini {
@@ -18,16 +20,61 @@ iovec far(std::uint64_t address, std::size_t bytes) {
 
 }  // namespace
 
-ProcessMemory::ProcessMemory(pid_t pid, std::uint64_t probe, std::uint64_t expected, std::shared_ptr<MemoryAsker> asker,
-                             bool may_reach)
-    : pid_(pid), asker_(std::move(asker)) {
+ProcessMemory::ProcessMemory(sys::Relay& relay, pid_t pid, std::uint64_t probe, std::uint64_t expected,
+                             std::shared_ptr<MemoryAsker> asker, std::shared_ptr<Patience> patience, bool may_reach)
+    : relay_(relay), pid_(pid), patience_(std::move(patience)), asker_(std::move(asker)) {
   std::uint64_t seen = ~expected;
-  const iovec into{&seen, sizeof seen};
-  const iovec from = far(probe, sizeof seen);
   // Another process namespace: the number may be somebody else's, whose memory holds something else.
-  reached_ = may_reach && sys::read_process(pid_, {&into, 1}, {&from, 1}) && seen == expected;
+  reached_ = may_reach && copy(Way::read, probe, reinterpret_cast<std::byte*>(&seen), sizeof seen) && seen == expected;
   if (!reached_) return;
-  if (auto space = sys::AddressSpace::open_of(pid_)) space_ = std::move(*space);
+  if (auto space = sys::AddressSpace::open_of(pid_)) space_ = std::make_shared<sys::AddressSpace>(std::move(*space));
+}
+
+template <class Call>
+bool ProcessMemory::within_patience(const Call& call) {
+  if (patience_->given_up()) return false;
+  const auto end = relay_.call(static_cast<std::uint64_t>(pid_), call);
+  if (end == sys::Relay::End::left_behind) patience_->give_up();
+  return end == sys::Relay::End::yes;
+}
+
+template <class Look, class Answer>
+Answer ProcessMemory::looked(const Look& look, Answer otherwise) {
+  struct Shared {
+    std::shared_ptr<sys::AddressSpace> space;
+    Answer answer;
+  };
+  if (patience_->given_up()) return otherwise;
+  auto shared = std::make_unique<Shared>(Shared{space_, otherwise});
+  const bool done = within_patience([look, at = shared.get()] {
+    at->answer = look(*at->space);
+    return true;
+  });
+  if (done) return shared->answer;
+  (void)shared.release();  // who was left behind has it, for good
+  return otherwise;
+}
+
+bool ProcessMemory::copy_bounce(Way way, std::uint64_t address, std::byte* between, std::size_t bytes) {
+  return within_patience([way, pid = pid_, address, between, bytes] {
+    const iovec near{between, bytes};
+    const iovec there = far(address, bytes);
+    return way == Way::read ? static_cast<bool>(sys::read_process(pid, {&near, 1}, {&there, 1}))
+                            : static_cast<bool>(sys::write_process(pid, {&near, 1}, {&there, 1}));
+  });
+}
+
+bool ProcessMemory::copy(Way way, std::uint64_t address, std::byte* here, std::size_t bytes) {
+  if (here == bounce()) return copy_bounce(way, address, here, bytes);
+  for (std::size_t at = 0; at < bytes;) {
+    std::byte* const between = bounce();
+    const std::size_t n = std::min<std::size_t>(bytes - at, kBounceBytes);
+    if (way == Way::write) std::memcpy(between, here + at, n);
+    if (!copy_bounce(way, address + at, between, n)) return false;
+    if (way == Way::read) std::memcpy(here + at, between, n);
+    at += n;
+  }
+  return true;
 }
 
 std::byte* ProcessMemory::direct(std::uint64_t address, std::uint64_t bytes) {
@@ -46,9 +93,7 @@ bool ProcessMemory::read(std::uint64_t address, void* into, std::size_t bytes) {
     return true;
   }
   if (!reached_) return asker_ && asker_->read(0, address, into, bytes);
-  const iovec to{into, bytes};
-  const iovec from = far(address, bytes);
-  return static_cast<bool>(sys::read_process(pid_, {&to, 1}, {&from, 1}));
+  return copy(Way::read, address, static_cast<std::byte*>(into), bytes);
 }
 
 bool ProcessMemory::write(std::uint64_t address, const void* from, std::size_t bytes) {
@@ -58,20 +103,19 @@ bool ProcessMemory::write(std::uint64_t address, const void* from, std::size_t b
     return true;
   }
   if (!reached_) return asker_ && asker_->write(0, address, from, bytes);
-  const iovec source{const_cast<void*>(from), bytes};
-  const iovec to = far(address, bytes);
-  return static_cast<bool>(sys::write_process(pid_, {&source, 1}, {&to, 1}));
+  return copy(Way::write, address, static_cast<std::byte*>(const_cast<void*>(from)), bytes);
 }
 
 bool ProcessMemory::reaches(std::uint64_t address, std::uint64_t bytes, bool writable) {
   if (bytes == 0 || address + bytes < address) return false;
   if (!space_) return asker_ && asker_->reaches(0, address, bytes, writable);
-  const auto kind = space_->look(address, bytes).kind;
+  const auto kind = looked([=](sys::AddressSpace& space) { return space.look(address, bytes).kind; },
+                           sys::RangeAccess::Kind::unmapped);
   return kind == sys::RangeAccess::Kind::read_write || (!writable && kind == sys::RangeAccess::Kind::read_only);
 }
 
 std::uint32_t ProcessMemory::huge_shift(std::uint64_t address, std::uint64_t bytes) {
-  return space_ ? space_->huge_shift(address, bytes) : 0;
+  return space_ ? looked([=](sys::AddressSpace& space) { return space.huge_shift(address, bytes); }, 0u) : 0;
 }
 
 int ProcessMemory::share(std::uint64_t address, std::uint64_t bytes, int fd, std::uint64_t offset) {

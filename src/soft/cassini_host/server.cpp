@@ -45,7 +45,8 @@ Server::Server(ServerSettings settings, sys::Fd listener, sys::EventSet events, 
       listener_(std::move(listener)),
       events_(std::move(events)),
       stopping_(std::move(stopping)),
-      fabric_(settings_.cards) {}
+      fabric_(settings_.cards),
+      relay_([this](std::uint64_t owner) { return held_up_enough(static_cast<pid_t>(owner)); }) {}
 
 Result<std::unique_ptr<Server>> Server::create(ServerSettings settings) {
   auto listener = sys::unix_listen(settings.name);
@@ -81,8 +82,8 @@ void Server::take_newcomers() {
     if (!socket) return;
     const auto peer = sys::peer_credentials(socket->get());
     if (!peer || !may_come_in(*peer)) continue;
-    auto session = std::make_unique<Session>(fabric_, std::move(*socket), *peer, next_id_, !settings_.ask_for_memory,
-                                             patience_with(peer->pid));
+    auto session = std::make_unique<Session>(fabric_, relay_, std::move(*socket), *peer, next_id_,
+                                             !settings_.ask_for_memory, patience_with(peer->pid));
     if (!events_.add(session->socket())) continue;
     ++next_id_;
     sessions_.push_back(std::move(session));
@@ -104,7 +105,22 @@ bool Server::look_at_sockets() {
   return true;
 }
 
-void Server::run() {
+bool Server::held_up_enough(pid_t process) {
+  const std::int64_t now = sys::now_ns();
+  std::erase_if(copying_, [&](const auto& each) { return each.second.whole(now); });
+  Patience& patience = copying_.try_emplace(process, now).first->second;
+  patience.waited(now - sys::Relay::kTickNs - Patience::kPromptNs, now);
+  return patience.left_ns(now) == 0;
+}
+
+Status Server::run() {
+  return relay_.run([this] {
+    serve();
+    sessions_.clear();  // what they copy at their end is bounded, too
+  });
+}
+
+void Server::serve() {
   Pace pace;
   Pace::Rest rest = Pace::Rest::sleep;
   std::int64_t alone_since = sys::now_ns();

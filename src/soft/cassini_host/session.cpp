@@ -82,7 +82,8 @@ void Session::hello(const protocol::Ask& ask, std::span<const std::byte> rest, s
     return;
   }
   asker_ = std::make_shared<MemoryAsker>(std::move(files.front()), patience_);
-  memory_ = std::make_unique<ProcessMemory>(peer_.pid, ask.words[2], ask.words[3], asker_, may_reach_);
+  memory_ = std::make_unique<ProcessMemory>(relay_, peer_.pid, ask.words[2], ask.words[3], asker_, patience_,
+                                            may_reach_ && !patience_->given_up());
   client_ = std::make_unique<Client>(*card, id_, who_of(ask), *memory_, std::move(*pages), waits_);
   client_->use(*options);
   reply.words[0] = id_;

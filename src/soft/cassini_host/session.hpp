@@ -18,11 +18,12 @@ namespace strait::soft::cassini {
 
 class Session {
  public:
-  // `id` names the client in sysfs. `may_reach` false: memory is asked for, as where the kernel refuses. `patience`: of
-  // the process.
-  Session(Fabric& fabric, sys::Fd socket, sys::PeerCredentials peer, std::uint32_t id, bool may_reach,
-          std::shared_ptr<Patience> patience)
+  // `relay` carries the caller. `id` names the client in sysfs. `may_reach` false: memory is asked for, as where the
+  // kernel refuses. `patience`: of the process.
+  Session(Fabric& fabric, sys::Relay& relay, sys::Fd socket, sys::PeerCredentials peer, std::uint32_t id,
+          bool may_reach, std::shared_ptr<Patience> patience)
       : fabric_(fabric),
+        relay_(relay),
         socket_(std::move(socket)),
         peer_(peer),
         id_(id),
@@ -48,6 +49,7 @@ class Session {
   void number(const protocol::Ask& ask, Reply& reply);
 
   Fabric& fabric_;
+  sys::Relay& relay_;
   sys::Fd socket_;
   const sys::PeerCredentials peer_;
   const std::uint32_t id_;

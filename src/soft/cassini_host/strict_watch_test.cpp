@@ -36,7 +36,7 @@ class StrictWatchTest : public ::testing::TestWithParam<bool> {
     auto made = Server::create(settings);
     ASSERT_TRUE(made) << made.error().explain();
     server_ = std::move(*made);
-    thread_ = std::thread([this] { server_->run(); });
+    thread_ = std::thread([this] { EXPECT_TRUE(server_->run()); });
   }
   void TearDown() override {
     if (!thread_.joinable()) return;

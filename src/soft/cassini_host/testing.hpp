@@ -42,7 +42,7 @@ class Hosting {
     EXPECT_TRUE(made) << made.error().explain();
     if (!made) return;
     server_ = std::move(*made);
-    thread_ = std::thread([this] { server_->run(); });
+    thread_ = std::thread([this] { EXPECT_TRUE(server_->run()); });
   }
   Hosting(const Hosting&) = delete;
   Hosting& operator=(const Hosting&) = delete;
