@@ -30,6 +30,12 @@ def goal(row):
     return f"{sign} {row['goal']['ratio']:g}" + ("" if reached is None else ": reached" if reached else ": **missed**")
 
 
+# What a row is to be read with, whatever was measured.
+ALWAYS = {
+    "cxi_wait": "the device is a stand-in, a CPU thread of the benchmark that knows armed events and nothing else; the software "
+    "Cassini's time is in the row of the 8 B put",
+}
+
 results = json.load(open(sys.argv[1]))
 predictions = results.get("predictions", {})
 measured = datetime.date.fromtimestamp(os.path.getmtime(sys.argv[1]))
@@ -52,8 +58,9 @@ for row in results["rows"]:
     said = predictions.get(row["id"], {})
     predicted = f"{said['ratio']:g}" if "ratio" in said else said.get("ours", "-")
     print(f"| {what} | {beside} | {figure(row.get('ours'))} | {ratio(row)} | {goal(row)} | {predicted} |")
-    if "note" in row and row["note"] not in [n for _, n in notes]:
-        notes.append((what, row["note"]))
+    for note in (ALWAYS.get(row["id"]), row.get("note")):
+        if note is not None and note not in [n for _, n in notes]:
+            notes.append((what, note))
 print()
 for what, note in notes:
     print(f"- *{what}*: {note}")
