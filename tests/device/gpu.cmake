@@ -16,8 +16,10 @@ set(hip ${STRAIT_HIPCC} --offload-arch=gfx90a ${flags} -include hip/hip_runtime.
 set(cuda ${STRAIT_CLANG} -x cuda --cuda-device-only --cuda-gpu-arch=sm_90 --cuda-path=${CMAKE_CURRENT_BINARY_DIR}
   -nocudainc -nocudalib ${flags} -include cuda_words.hpp)
 file(GLOB headers ${PROJECT_SOURCE_DIR}/include/strait/wire/*.hpp ${PROJECT_SOURCE_DIR}/include/strait/device/*.hpp
-  ${PROJECT_SOURCE_DIR}/include/strait/device/cxi/*.hpp)
-foreach(name every_header every_lane every_cxi every_cxi_format wqe_from_piece lane_put lane_posts cxi_put byte_stores)
+  ${PROJECT_SOURCE_DIR}/include/strait/device/cxi/*.hpp ${PROJECT_SOURCE_DIR}/include/strait/cxi.h
+  ${PROJECT_SOURCE_DIR}/include/strait/cxi/*.hpp)
+foreach(name every_header every_lane every_cxi every_cxi_names every_cxi_format wqe_from_piece lane_put lane_posts cxi_put
+    byte_stores)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/${name}.cu)
   add_custom_command(
     OUTPUT ${name}.hip.o ${name}.gcn

@@ -21,8 +21,10 @@ else()
 endif()
 set(flags -std=c++20 -arch=sm_90 -Werror all-warnings -I${PROJECT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR})
 file(GLOB headers ${PROJECT_SOURCE_DIR}/include/strait/wire/*.hpp ${PROJECT_SOURCE_DIR}/include/strait/device/*.hpp
-  ${PROJECT_SOURCE_DIR}/include/strait/device/cxi/*.hpp)
-foreach(name every_header every_lane every_cxi every_cxi_format wqe_from_piece lane_put lane_posts cxi_put byte_stores)
+  ${PROJECT_SOURCE_DIR}/include/strait/device/cxi/*.hpp ${PROJECT_SOURCE_DIR}/include/strait/cxi.h
+  ${PROJECT_SOURCE_DIR}/include/strait/cxi/*.hpp)
+foreach(name every_header every_lane every_cxi every_cxi_names every_cxi_format wqe_from_piece lane_put lane_posts cxi_put
+    byte_stores)
   add_custom_command(
     OUTPUT ${name}.cu.o ${name}.ptx
     COMMAND ${STRAIT_NVCC} ${flags} -c ${CMAKE_CURRENT_SOURCE_DIR}/${name}.cu -o ${name}.cu.o

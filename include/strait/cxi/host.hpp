@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdlib>  // before <new>: that of clang for CUDA calls malloc
 #include <cstring>
 #include <new>
 

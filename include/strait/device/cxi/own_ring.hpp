@@ -51,17 +51,22 @@ class OwnCommands {
   STRAIT_HD_INLINE std::uint8_t* claim() {
     static_assert(Slots == 1 || Slots == 2 || Slots == 4 || Slots == 8);
     // A block needs no gap before it where only whole blocks are written.
-    const std::uint32_t gap = K != RingKind::transmit && Slots == 2 ? 0 : padding(next_, Slots);
-    if (room_ < gap + Slots && !look(gap + Slots)) return nullptr;
-    room_ -= gap + Slots;
-    if (gap != 0) {
-      if constexpr (K == RingKind::triggered) {
-        fill_block(at(next_), K);  // one block at most: there are only 64 and 128 bytes
-      } else {
-        for (std::uint32_t i = 0; i < gap; ++i) fill_slot(at(next_ + i));
+    if constexpr (K == RingKind::transmit || Slots != 2) {
+      const std::uint32_t gap = padding(next_, Slots);
+      if (room_ < gap + Slots && !look(gap + Slots)) return nullptr;
+      if (gap != 0) {
+        room_ -= gap;
+        if constexpr (K == RingKind::triggered) {
+          fill_block(at(next_), K);  // one block at most: there are only 64 and 128 bytes
+        } else {
+          for (std::uint32_t i = 0; i < gap; ++i) fill_slot(at(next_ + i));
+        }
+        step(gap);
       }
-      step(gap);
+    } else if (room_ < Slots && !look(Slots)) {
+      return nullptr;
     }
+    room_ -= Slots;
     std::uint8_t* const here = at(next_);
     step(Slots);
     return here;
