@@ -38,7 +38,8 @@ std::string faults_of(const std::string& list, std::uint32_t index) {
       if (one.substr(0, colon) != std::to_string(index)) continue;
       one.remove_prefix(colon + 1);
     }
-    out += (out.empty() ? "" : ",") + std::string(one);
+    if (!out.empty()) out += ',';
+    out += one;
   }
   return out;
 }
