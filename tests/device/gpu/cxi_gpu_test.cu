@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -12,7 +13,10 @@
 #include <vector>
 
 #include "gpu/cuda_machine.cuh"
+#include "strait/cxi.h"
+#include "strait/cxi/library.hpp"
 #include "strait/cxi_queue.hpp"
+#include "strait/device/cxi/command.hpp"
 #include "strait/device/cxi/lane.hpp"
 
 namespace suite {
@@ -226,6 +230,269 @@ TEST(CxiDoorbellOnGpu, AMillionEqualIncrementsAreAllCounted) {
   finish();
   EXPECT_EQ(answer[0].waited, 0u);
   EXPECT_EQ(answer[0].value, 1'000'000u);
+}
+
+// ---- The names of strait/cxi.h --------------------------------------------------------------------------------------
+
+__global__ void increments(cxi_ct ct, unsigned each) {
+  for (unsigned i = 0; i < each; ++i) cxi_ct_inc_success(&ct, 3);
+}
+__global__ void failures(cxi_ct ct) {
+  cxi_ct_inc_failure(&ct, 1);
+}
+__global__ void reset(cxi_ct ct, bool of_failures) {
+  if (of_failures)
+    cxi_ct_reset_failure(&ct);
+  else
+    cxi_ct_reset_success(&ct);
+}
+
+// Whole pages of ordinary memory, or of somebody else's, that GPU 0 reaches for as long as this is there.
+class Reached {
+ public:
+  Reached(void* pages, std::size_t bytes) : pages_(pages) {
+    check(cudaHostRegister(pages, bytes, cudaHostRegisterMapped | cudaHostRegisterPortable), "register");
+    check(cudaHostGetDevicePointer(&there_, pages, 0), "the GPU's address");
+  }
+  explicit Reached(std::size_t bytes) : Reached(cleared(bytes), bytes) { own_ = pages_; }
+  Reached(const Reached&) = delete;
+  Reached& operator=(const Reached&) = delete;
+  ~Reached() {
+    check(cudaHostUnregister(pages_), "let go");
+    std::free(own_);
+  }
+  void* here() const { return pages_; }
+  void* there() const { return there_; }
+
+ private:
+  static void* cleared(std::size_t bytes) {
+    void* const pages = std::aligned_alloc(4096, bytes);
+    std::memset(pages, 0, bytes);
+    return pages;
+  }
+  void* pages_;
+  void* there_ = nullptr;
+  void* own_ = nullptr;
+};
+
+// What the calls of strait/cxi.h make on a card of this process. The kernels are given the same with their addresses.
+class CxiNamesOnGpu : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dev_ = cxi_dev_open("local0");
+    ASSERT_NE(dev_, nullptr) << errno;
+    lni_ = cxi_lni_alloc(dev_, 1);
+    ASSERT_NE(lni_, nullptr) << errno;
+    cp_ = cxi_trig_cp_alloc(lni_, 1, CXI_TC_BEST_EFFORT, CXI_TC_TYPE_DEFAULT, TRIG_LCID);
+    ASSERT_NE(cp_, nullptr) << errno;
+    ct_ = cxi_ct_alloc(lni_, static_cast<c_ct_writeback*>(word_.here()));
+    ASSERT_NE(ct_, nullptr) << errno;
+    triggered_ = queue(CXI_CQ_IS_TX | CXI_CQ_TX_WITH_TRIG_CMDS);
+    ASSERT_NE(triggered_, nullptr) << errno;
+    void* page = nullptr;
+    std::size_t bytes = 0;
+    ASSERT_EQ(cxi_ct_user_info(ct_, &page, &bytes), 0);
+    doorbell_ = std::make_unique<Reached>(page, bytes);
+    ASSERT_FALSE(HasFailure()) << "the GPU does not reach the doorbell page";
+  }
+  void TearDown() override {
+    doorbell_.reset();
+    if (triggered_ != nullptr) cxi_cq_free(triggered_);
+    if (ct_ != nullptr) cxi_ct_free(ct_);
+    if (cp_ != nullptr) cxi_cp_free(cp_);
+    if (lni_ != nullptr) {
+      EXPECT_EQ(cxi_lni_free(lni_), 0);
+    }
+    cxi_dev_close(dev_);
+  }
+
+  cxi_cq* queue(unsigned flags) {
+    cxi_cq_alloc_opts opts{};
+    opts.count = 64;
+    opts.flags = flags;
+    opts.lcid = flags == 0 ? 0 : cp_->lcid;
+    return cxi_cq_alloc(lni_, nullptr, &opts);
+  }
+  // The counter as a kernel is given it.
+  cxi_ct ct() const {
+    cxi_ct out = *ct_;
+    out.doorbell = static_cast<std::uint64_t*>(doorbell_->there());
+    out.wb = static_cast<c_ct_writeback*>(word_.there());
+    return out;
+  }
+
+  // Writes the counter back, and reads it: failures << 48 | successes. All ones: it did not come in time.
+  std::uint64_t counted() {
+    auto* const word = static_cast<std::uint64_t*>(word_.here());
+    __atomic_store_n(reinterpret_cast<std::uint8_t*>(word) + 7, std::uint8_t{0}, __ATOMIC_RELEASE);
+    std::uint8_t* const at = triggered_->commands.claim<2>();
+    if (at == nullptr) return ~std::uint64_t{0};
+    ki::store_ct(at, ki::ct_get(ct_->ctn));
+    cxi_cq_ring(triggered_);
+    const Deadline deadline = Deadline::after_ns(kPatienceNs);
+    while (!deadline.passed()) {
+      const std::uint64_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+      if (now >> 63 != 0) return now & ~(std::uint64_t{1} << 63);
+      std::this_thread::yield();
+    }
+    return ~std::uint64_t{0};
+  }
+  // Comes there, and stays.
+  void expect_counted(std::uint64_t success, std::uint64_t failure) {
+    const std::uint64_t goal = failure << 48 | success;
+    const Deadline deadline = Deadline::after_ns(kPatienceNs);
+    std::uint64_t now = counted();
+    while (now != goal && now != ~std::uint64_t{0} && !deadline.passed()) now = counted();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    now = counted();
+    EXPECT_EQ(now & 0xffffffffffff, success);
+    EXPECT_EQ(now >> 48, failure);
+  }
+
+  Reached word_{4096};
+  cxi_dev* dev_ = nullptr;
+  cxi_lni* lni_ = nullptr;
+  cxi_cp* cp_ = nullptr;
+  cxi_ct* ct_ = nullptr;
+  cxi_cq* triggered_ = nullptr;
+  std::unique_ptr<Reached> doorbell_;
+};
+
+TEST_F(CxiNamesOnGpu, EqualIncrementsAndFailuresOfManyThreadsAreAllCountedAndReset) {
+  increments<<<8, 125>>>(ct(), 100);
+  finish();
+  expect_counted(300'000, 0);
+  failures<<<5, 20>>>(ct());
+  finish();
+  expect_counted(300'000, 100);
+  reset<<<1, 1>>>(ct(), false);
+  finish();
+  expect_counted(0, 100);
+  reset<<<1, 1>>>(ct(), true);
+  finish();
+  expect_counted(0, 0);
+  increments<<<1, 32>>>(ct(), 1);
+  finish();
+  expect_counted(96, 0);
+}
+
+// A kernel's two queues. Addresses are the GPU's, but for those in commands, which are the card's.
+struct Posting {
+  cxi_cq *target, *transmit;
+  void *target_ring, *target_page, *transmit_ring, *transmit_page;
+  std::uint64_t *from, *to;
+  c_target_cmd append;
+  c_set_state_cmd enable;
+  c_full_dma_cmd put;
+};
+
+template <class Enough>
+__device__ bool soon(Enough enough) {
+  const Deadline deadline = Deadline::after_ns(kPatienceNs);
+  while (!enough()) {
+    if (deadline.passed()) return false;
+    sd::relax();
+  }
+  return true;
+}
+
+// Answers: how many of the steps went well, and what each of two counts that is not enough for.
+__global__ void post_by_name(Posting given, std::uint64_t value, Answer* answer) {
+  *answer = {0, 0, 0};
+  cxi_cq_init(given.target, given.target_ring, 64, given.target_page, 1024);
+  cxi_cq_init(given.transmit, given.transmit_ring, 64, given.transmit_page, 0);
+  if (cxi_cq_emit_target(given.target, &given.append) != 0) return;
+  if (cxi_cq_emit_target(given.target, &given.enable) != 0) return;
+  answer->posted = 1;
+  cxi_cq_ring(given.target);
+  // Both are read when the read pointer is behind them: a put that is earlier finds a portal that is disabled.
+  const auto* const ring = static_cast<const std::uint8_t*>(given.target_ring);
+  if (!soon([&] { return ki::status_of(ring).rd_ptr() == 6; })) return;
+  answer->posted = 2;
+  sd::store_relaxed<sd::Scope::system>(given.from, value);
+  if (cxi_cq_emit_dma(given.transmit, &given.put) != 0) return;
+  cxi_cq_ring(given.transmit);
+  answer->posted = 3;
+  if (!soon([&] { return sd::peek(given.to) == value; })) return;
+  answer->posted = 4;
+  answer->value = sd::peek(given.to);
+  // What is not rung is not seen, and a full ring is an answer.
+  while (cxi_cq_emit_dma(given.transmit, &given.put) == 0 && answer->waited < 1000) ++answer->waited;
+}
+
+TEST_F(CxiNamesOnGpu, APutOfAKernelLandsAndCounts) {
+  strait_cxi_about about{};
+  about.struct_size = sizeof about;
+  ASSERT_EQ(strait_cxi_about_device(static_cast<strait_cxi_device*>(dev_->device), &about, nullptr), 0);
+  const Reached memory(8192);  // the first half is put into the second
+  cxi_domain* const domain = cxi_domain_alloc(lni_, 1, 511);
+  ASSERT_NE(domain, nullptr) << errno;
+  cxi_cq* const target = queue(0);
+  ASSERT_NE(target, nullptr) << errno;
+  cxi_cq* const transmit = queue(CXI_CQ_IS_TX);
+  ASSERT_NE(transmit, nullptr) << errno;
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.here());
+  cxi_md* const md = cxi_map(lni_, address, 8192, CXI_MAP_PIN | CXI_MAP_READ | CXI_MAP_WRITE, nullptr);
+  ASSERT_NE(md, nullptr) << errno;
+  const cxi_pt_alloc_opts portal{};
+  cxi_pte* const pte = cxi_pte_alloc(lni_, nullptr, &portal);
+  ASSERT_NE(pte, nullptr) << errno;
+  unsigned index = 0;
+  ASSERT_EQ(cxi_pte_map(pte, domain, 0, false, &index), 0);
+
+  {
+    const Reached target_ring(target->cmds, target->cmds_size), target_page(target->wp_addr, target->wp_addr_size);
+    const Reached ring(transmit->cmds, transmit->cmds_size), page(transmit->wp_addr, transmit->wp_addr_size);
+    const Block queues(true, 4096);
+    static_assert(2 * sizeof(cxi_cq) <= 4096);
+    Posting given{};
+    given.target = reinterpret_cast<cxi_cq*>(queues.words());
+    given.transmit = given.target + 1;
+    given.target_ring = target_ring.there();
+    given.target_page = target_page.there();
+    given.transmit_ring = ring.there();
+    given.transmit_page = page.there();
+    given.from = static_cast<std::uint64_t*>(memory.there()) + 1;
+    given.to = static_cast<std::uint64_t*>(memory.there()) + 512 + 8;
+    given.append.command.opcode = C_CMD_TGT_APPEND;
+    given.append.ptlte_index = pte->id & 0x7ff;
+    given.append.op_put = 1;
+    given.append.event_link_disable = given.append.event_comm_disable = given.append.event_unlink_disable = 1;
+    given.append.lac = md->lac & 7;
+    given.append.start = CXI_VA_TO_IOVA(md, address + 4096) & 0x1ffffffffffffff;
+    given.append.length = 4096;
+    given.append.match_id = 0xffffffff;
+    given.append.ignore_bits = ~std::uint64_t{0};
+    given.enable.command.opcode = C_CMD_TGT_SETSTATE;
+    given.enable.ptlte_state = C_PTLTE_ENABLED;
+    given.enable.ptlte_index = pte->id & 0x7ff;
+    given.put.command.opcode = C_CMD_PUT;
+    given.put.lac = md->lac & 7;
+    given.put.event_send_disable = given.put.event_success_disable = given.put.event_ct_ack = 1;
+    given.put.dfa.unicast.nid = about.nid & 0xfffff;
+    given.put.dfa.unicast.endpoint_defined = domain->pid & 0xfff;
+    given.put.local_addr = CXI_VA_TO_IOVA(md, address + 8) & 0x1ffffffffffffff;
+    given.put.remote_offset = 64;
+    given.put.request_len = 8;
+    given.put.ct = ct_->ctn & 0x7ff;
+    Answers answer(1);
+    ASSERT_FALSE(HasFailure()) << "the GPU does not reach everything";
+    post_by_name<<<1, 1>>>(given, 0x123456789abcdef0, answer.data());
+    finish();
+    EXPECT_EQ(answer[0].posted, 4u) << "append and enable; they were read; the put was emitted; it landed";
+    EXPECT_EQ(answer[0].value, 0x123456789abcdef0u);
+    // 64 blocks, 4 of which are the status and one of which stays empty. The put itself may not be known to be read.
+    EXPECT_GE(answer[0].waited, 58u);
+    EXPECT_LE(answer[0].waited, 59u);
+    expect_counted(1, 0);
+  }
+  EXPECT_EQ(static_cast<const std::uint64_t*>(memory.here())[512 + 8], 0x123456789abcdef0u);
+  cxi_cq_free(target);
+  cxi_cq_free(transmit);
+  EXPECT_EQ(cxi_pte_unmap(pte, domain, static_cast<int>(index)), 0);
+  cxi_pte_free(pte);
+  EXPECT_EQ(cxi_unmap(md), 0);
+  cxi_domain_free(domain);
 }
 
 // ---- Ends of waits --------------------------------------------------------------------------------------------------
