@@ -81,6 +81,19 @@ mapfile -t device_but_wait < <(sources include/strait/wire include/strait/device
   grep -v -e '/cpu_[a-z]*\.hpp$' -e '^include/strait/device/wait\.hpp$' || true)
 forbid '\bfor \([^;]*;[[:space:]]*;|\bwhile \((true|1)\)' \
   'in device code every wait is wait_bounded(), which ends' "${device_but_wait[@]}"
+# Nor may a loop go on until a call says otherwise, or until somebody else changes a word, but for these: a
+# compare-exchange that fails because another thread has moved on, or asked for one more round; and what arms its own
+# block, which ends with the room.
+ending=(
+  'include/strait/device/slots.hpp:  } while (!compare_exchange<kScope<S>>(&s.requests, seen, 0));'
+  'include/strait/device/slots.hpp:    while (at < end && !compare_exchange<kScope<S>>(&s.completed, at, end)) {'
+  'include/strait/device/cxi/shared_ring.hpp:    } while (!compare_exchange<kScope<S>>(&ring_->requests, seen, 0));'
+  'include/strait/device/cxi/shared_ring.hpp:    while (taken < now && !compare_exchange<kScope<S>>(&ring_->taken, taken, now)) {'
+  'include/strait/device/cxi/core.hpp:      while (arm_another(how)) {'
+)
+found=$(grep -HE '\bwhile \((.*[[:alnum:]_>]\(|.*![^=])' "${device_but_wait[@]}" /dev/null |
+  grep -vxFf <(printf '%s\n' "${ending[@]}") || true)
+[[ -z $found ]] || offence "$found"$'\n''  in device code every wait is wait_bounded(), which ends; a loop that ends by itself is named in lint.sh'
 forbid '#[[:space:]]*include <(fcntl|poll|dlfcn|signal|netdb|sched|pthread|sys/(mman|socket|ioctl|stat|wait|epoll|eventfd|syscall|prctl|resource|random|un)|net[a-z]*/[a-z_]+|arpa/[a-z]+|linux/[a-z_-]+)\.h>' \
   'the outside world is in src/sys/ and nowhere else' "${outside_sys[@]}"
 # <unistd.h> also has the numbers of the standard streams, so there it is the calls that count.

@@ -44,6 +44,8 @@ expect "3: the offset of b is not asserted" include/strait/wire/bad.hpp \
   "$spdx\nstruct Bad {\n  int b[2];\n  int c;\n};\nstatic_assert(sizeof(Bad) == 12 && offsetof(Bad, c) == 8);\n"
 expect "wait_bounded()" include/strait/wire/bad.hpp "$spdx\ninline void bad() {\n  while (true) {\n  }\n}\n"
 expect "wait_bounded()" include/strait/device/bad.hpp "$spdx\ninline void bad() {\n  for (int i = 0;; ++i) {\n  }\n}\n"
+expect "wait_bounded()" include/strait/device/bad.hpp "$spdx\ninline void bad(bool& done) {\n  while (!done) {\n  }\n}\n"
+expect "named in lint.sh" include/strait/device/bad.hpp "$spdx\ninline void bad() {\n  do {\n  } while (look() == 0);\n}\n"
 expect "in src/sys/" src/keys/bad.cpp "$spdx\n#include <sys/mman.h>\n"
 expect "system calls are made" src/keys/bad.cpp "$spdx\nint a = ::close(3);\n"
 expect "see shellcheck" src/keys/bad.sh "#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\ncd /tmp\nunused=1\n"
