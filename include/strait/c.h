@@ -407,9 +407,9 @@ STRAIT_API void strait_device_queue_abort(strait_device_queue* queue, uint32_t r
 /* The first failure that a poster has seen, with its syndrome; STRAIT_OK: none. */
 STRAIT_API int32_t strait_device_queue_failure(strait_device_queue* queue, strait_error* error);
 
-/* While a lease is held a thread of this Node looks at the queue's rings, without sleeping: a GPU's stores wake nobody.
- * Without one nothing looks for what was posted, until the next lease or strait_node_poll finds it. Leases are counted.
- */
+/* While a lease is held a thread of this Node polls the queue's rings: a GPU's stores wake nobody. No lease, no
+ * polling: what was posted then is found by the next lease or strait_node_poll, if not by another look of the host's at
+ * its NIC before (a call that waits, the Node's thread while it is awake). Leases are counted. */
 typedef struct strait_gpu_lease strait_gpu_lease;
 STRAIT_API int32_t strait_gpu_lease_begin(strait_device_queue* queue, strait_gpu_lease** out, strait_error* error);
 STRAIT_API void strait_gpu_lease_end(strait_gpu_lease* lease);

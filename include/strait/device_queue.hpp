@@ -17,7 +17,8 @@
 
 namespace strait {
 
-// Posts to its queue are looked for while it lives. It may outlive the queue, and then does nothing.
+// Posts to its queue are polled for while it lives, and not without one: what is posted then is found at the next lease
+// or poll of the Node. It may outlive the queue, and then does nothing.
 class GpuLease {
  public:
   explicit GpuLease(strait_gpu_lease* raw) : raw_(raw) {}

@@ -87,7 +87,10 @@ void Core::close() {
     lanes = lanes_;
     device_queues = device_queues_;
   }
-  for (strait_device_queue* queue : device_queues) queue->shut();
+  for (strait_device_queue* queue : device_queues) {
+    doorbells_.remove(*queue->queue);
+    queue->shut();
+  }
   for (strait_lane* lane : lanes) {
     const Using use(*lane);
     lane->closed.store(true);
@@ -154,7 +157,7 @@ std::uint64_t Core::caller_polls() {
 }
 
 std::int32_t Core::drive_all() {
-  std::int32_t did = 0;
+  std::int32_t did = doorbells_.ring_for_posters();
   for (const Rail& rail : rails_) did += rail.nic->drive(0);
   sleeper_.rouse();
   return did;

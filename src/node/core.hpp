@@ -3,7 +3,7 @@
 // keeps it alive, and after close() they answer that the Node is gone.
 //
 // Threads: any. Locks, in the order they may be taken: peers_mutex, regions_mutex, lanes_mutex. Nothing on the path of
-// an operation takes one of them.
+// an operation takes one of them. (Leases and Doorbells have their own, under which no other is taken.)
 #pragma once
 
 #include <atomic>
@@ -149,7 +149,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   void remove_lane(strait_lane* lane);
   // Of all lanes: how often their callers polled. Changes while a caller drives the engine itself.
   [[nodiscard]] std::uint64_t caller_polls();
-  // One bounded pass over every NIC.
+  // One bounded pass over every NIC, and over the doorbells that are passed on to them.
   std::int32_t drive_all();
   void reap_shared_lanes();
 
@@ -310,6 +310,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   std::mutex lanes_mutex_;
   std::vector<strait_lane*> lanes_;
   std::vector<strait_device_queue*> device_queues_;  // under the same lock
+  Doorbells doorbells_;                              // those of them that need it
 
   std::mutex regions_mutex_;
   std::uint64_t next_region_ = 1;

@@ -122,6 +122,7 @@ Result<strait_device_queue*> Core::open_device_queue(strait_peer& peer, rail::De
       fmt::format("{} -> rings in host memory -> {} -> {} -> {}", queue->here ? "CPU grid" : queue->near.device->name,
                   consumer_text(*queue), queue->queue->describe(), peer.name);
   counters_.get("device_queues_opened").add();
+  if (queue->queue->relayed()) doorbells_.add(*queue->queue);
   const std::lock_guard lock(lanes_mutex_);
   device_queues_.push_back(queue.get());
   return queue.release();
@@ -133,6 +134,7 @@ void Core::close_device_queue(strait_device_queue* raw) {
     const std::lock_guard lock(lanes_mutex_);
     std::erase(device_queues_, raw);
   }
+  doorbells_.remove(*queue->queue);
   leases_.end_all_of(queue->looked());
   queue.reset();
   sweep();

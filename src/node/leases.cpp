@@ -16,6 +16,25 @@ constexpr std::uint32_t kYieldTurn = 64;      // pause_turn() then lets others r
 
 }  // namespace
 
+void Doorbells::add(rail::DeviceQueue& queue) {
+  const std::lock_guard lock(mutex_);
+  queues_.push_back(&queue);
+  count_.store(queues_.size(), std::memory_order_relaxed);
+}
+
+void Doorbells::remove(const rail::DeviceQueue& queue) {
+  const std::lock_guard lock(mutex_);
+  std::erase(queues_, &queue);
+  count_.store(queues_.size(), std::memory_order_relaxed);
+}
+
+std::int32_t Doorbells::ring_all() {
+  const std::lock_guard lock(mutex_);
+  std::int32_t rung = 0;
+  for (rail::DeviceQueue* queue : queues_) rung += queue->ring_for_posters();
+  return rung;
+}
+
 Result<std::uint64_t> Leases::begin(Looked queue) {
   const std::lock_guard changing(changing_);
   if (stopped_) return fail(Code::gone, "the Node of this device queue was closed");

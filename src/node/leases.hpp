@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leases: while one is held for a device queue, a thread of ours looks at its rings for the NIC, or rings for posters
-// that cannot reach the NIC's doorbell. A GPU's stores cannot
-// wake anybody, so the thread polls without sleeping; without leases there is no thread, and nothing is polled.
+// that cannot reach the NIC's doorbell. A GPU's stores cannot wake anybody, so the thread polls without sleeping;
+// without leases there is no such thread, and nothing is polled on a queue's behalf. What is posted then is found by
+// whoever drives the NIC for another reason; Doorbells sees to those whose doorbell the NIC does not hear.
 //
 // Threads: any.
 #pragma once
@@ -21,6 +22,24 @@
 namespace strait::node {
 
 class Core;
+
+// Queues whose posters cannot reach the NIC's doorbell. Whoever drives the Node's NICs rings for them; where there are
+// none that is one load.
+class Doorbells {
+ public:
+  void add(rail::DeviceQueue& queue);
+  // When it returns nobody rings for this queue here. Unknown: nothing.
+  void remove(const rail::DeviceQueue& queue);
+  // How many doorbells were passed on.
+  std::int32_t ring_for_posters() { return count_.load(std::memory_order_relaxed) == 0 ? 0 : ring_all(); }
+
+ private:
+  std::int32_t ring_all();
+
+  std::mutex mutex_;
+  std::vector<rail::DeviceQueue*> queues_;
+  std::atomic<std::size_t> count_{0};  // of them
+};
 
 class Leases {
  public:

@@ -7,6 +7,9 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12 does not see that an unusable lane owns nothing
 #endif
 
+#include <atomic>
+#include <thread>
+
 #include "flow.hpp"
 #include "strait/device/lane.hpp"
 #include "strait/device_queue.hpp"
@@ -18,8 +21,9 @@ using device::Deadline;
 using device::Sharing;
 using device::Waited;
 
-NodeOptions over_registers(const std::string& accelerators) {
+NodeOptions over_registers(const std::string& accelerators, const std::string& progress = "thread") {
   return settings({{"accelerators", accelerators},
+                   {"progress", progress},
                    {"nics", "verbs:register0"},
                    {"verbs_library", STRAIT_REGISTER_NIC},
                    {"grant", "ring"}});
@@ -34,8 +38,8 @@ std::size_t threads_here() {
 }
 
 struct RegisterRig {
-  explicit RegisterRig(const std::string& accelerators)
-      : pair(over_registers(accelerators), over_registers(accelerators)),
+  explicit RegisterRig(const std::string& accelerators, const std::string& progress = "thread")
+      : pair(over_registers(accelerators), over_registers(accelerators, progress)),
         shared(pair.owner, "host", 1 << 20, access::all),
         name(pair.owner.publish("block", shared.region).value()),
         target(pair.far.lookup("block").value()) {}
@@ -63,7 +67,7 @@ TEST(DeviceRegister, APosterThatReachesItRingsByItself) {
 
 // Both vendors' drivers in software refuse, as NVIDIA's does without its option, and AMD's always.
 TEST(DeviceRegister, ACpuRingsForADeviceThatIsNotLetAtIt) {
-  RegisterRig rig(test_kind());
+  RegisterRig rig(test_kind(), "caller");  // nobody else looks
   DeviceQueue queue =
       DeviceQueue::open(rig.pair.far, {.near = test_device(), .sharing = Sharing::many_threads, .depth_blocks = 64})
           .value();
@@ -99,8 +103,45 @@ TEST(DeviceRegister, ACpuRingsForADeviceThatIsNotLetAtIt) {
   EXPECT_LE(threads_here(), threads) << "with the lease the thread is gone";
   const device::Pending last = lane.put_value(std::uint64_t{88}, to, 8);
   EXPECT_EQ(lane.wait(last, in_ms(100)).waited, Waited::timeout);
-  const GpuLease again = queue.lease().value();
-  EXPECT_EQ(lane.wait(last, in_ms(60'000)).waited, Waited::ok);
+  {
+    const GpuLease again = queue.lease().value();
+    EXPECT_EQ(lane.wait(last, in_ms(60'000)).waited, Waited::ok);
+  }
+  // A poll of the host finds what was posted outside a lease, as on a NIC that is driven.
+  const device::Pending polled = lane.put_value(std::uint64_t{99}, to, 8);
+  EXPECT_EQ(lane.wait(polled, in_ms(100)).waited, Waited::timeout);
+  EXPECT_EQ(rig.shared.word(8), 88u);
+  EXPECT_GT(rig.pair.asker.poll(), 0) << "one doorbell was passed on";
+  EXPECT_EQ(lane.wait(polled, in_ms(60'000)).waited, Waited::ok);
+  EXPECT_EQ(rig.shared.word(8), 99u);
+}
+
+// Leases that come and go, polls and the Node's own thread ring for the same posters.
+TEST(DeviceRegister, WhoeverRingsNothingIsLost) {
+  RegisterRig rig(test_kind());
+  DeviceQueue queue =
+      DeviceQueue::open(rig.pair.far, {.near = test_device(), .sharing = Sharing::many_threads, .depth_blocks = 64})
+          .value();
+  device::QueueState state{};
+  ASSERT_TRUE(rig.pair.asker.copy(&state, queue.handle().value().state, sizeof state));
+  std::vector<std::uint64_t> marks(64, 0);
+  state.send.slots.marks = marks.data();
+  device::Queue here = queue.handle().value();
+  here.state = &state;
+  device::Lane<Sharing::many_threads> lane(here);
+  const auto to = queue.remote(rig.target).value();
+  std::atomic<bool> over{false};
+  std::thread host([&] {
+    while (!over) {
+      (void)rig.pair.asker.poll();
+      const GpuLease lease = queue.lease().value();
+    }
+  });
+  for (std::uint64_t i = 1; i <= 500; ++i)
+    EXPECT_EQ(lane.wait(lane.put_value(i, to, 8 * i), in_ms(60'000)).waited, Waited::ok) << i;
+  over = true;
+  host.join();
+  for (std::uint64_t i = 1; i <= 500; ++i) EXPECT_EQ(rig.shared.word(8 * i), i);
 }
 
 // Not a queue: a driver that finds no path to this NIC, on a machine that shows where both are.

@@ -161,6 +161,7 @@ void DeviceQueue::abort(bool raise) const {
 // record tells two doorbells apart that are 65536 blocks from each other.
 std::int32_t DeviceQueue::ring_for_posters() {
   if (!has_qp_) return 0;
+  const std::lock_guard lock(passing_on_);
   const auto* const word = reinterpret_cast<const std::uint64_t*>(memory_.data() + at_.doorbell);
   const auto* const record = reinterpret_cast<const std::uint32_t*>(memory_.data() + at_.record);
   const std::uint64_t bell = __atomic_load_n(word, __ATOMIC_ACQUIRE);

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 
@@ -62,7 +63,7 @@ class DeviceQueue {
   // place, and ring_for_posters() passes on what they store there. Before prepare_state().
   void relay_doorbell() { relayed_ = true; }
   [[nodiscard]] bool relayed() const { return relayed_; }
-  // Rings the NIC if they have rung since: 1. By one thread at a time.
+  // Rings the NIC if they have rung since: 1.
   std::int32_t ring_for_posters();
   // Ends every wait of the posters while it is not 0.
   void abort(bool raise) const;
@@ -95,6 +96,7 @@ class DeviceQueue {
   bool has_receive_cq_ = false;
   bool has_qp_ = false;
   bool relayed_ = false;
+  std::mutex passing_on_;        // the next two
   std::uint64_t passed_on_ = 0;  // the doorbell
   std::uint32_t shown_ = 0;      // the record with it
 };
