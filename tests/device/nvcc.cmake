@@ -93,3 +93,19 @@ if(STRAIT_CUDART)
   add_dependencies(strait_cxi_gpu_test strait_soft)
   add_dependencies(strait_device_gpu_suite strait_cxi_gpu_test)
 endif()
+# And kernels of two processes, with device queues of theirs.
+if(STRAIT_CUDART)
+  add_custom_command(
+    OUTPUT queue_gpu_test.cu.o
+    COMMAND ${STRAIT_NVCC} ${flags} -O2 -Xcompiler=-fPIC -c ${CMAKE_CURRENT_SOURCE_DIR}/gpu/queue_gpu_test.cu -o queue_gpu_test.cu.o
+    DEPENDS gpu/queue_gpu_test.cu far_bodies.hpp far_sides.hpp ${headers} ${PROJECT_SOURCE_DIR}/include/strait/device_queue.hpp
+    COMMENT "nvcc gpu/queue_gpu_test.cu" VERBATIM)
+  add_executable(strait_queue_gpu_test EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/queue_gpu_test.cu.o)
+  set_target_properties(strait_queue_gpu_test PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(strait_queue_gpu_test PRIVATE strait GTest::gtest ${STRAIT_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
+  add_dependencies(strait_queue_gpu_test strait_soft)
+  if(TARGET strait_verbs)
+    add_dependencies(strait_queue_gpu_test strait_verbs)
+  endif()
+  add_dependencies(strait_device_gpu_suite strait_queue_gpu_test)
+endif()

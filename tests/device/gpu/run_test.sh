@@ -21,7 +21,7 @@ stand_in() {  # file, what it does
 tests='echo "$(basename "$0") ${STRAIT_ACCELERATORS:-} $*" >>"$SAID"
 for a in "$@"; do [[ $a != --gtest_output=json:* ]] || printf "{\"tests\": %d}\n" "${TESTS:-3}" >"${a#*json:}"; done
 [[ ${FAILS:-} != "$(basename "$0")" ]]'
-for program in tests/device/strait_lane_gpu_test tests/device/strait_cxi_gpu_test tests/interop/rdmaxcel_example_gpu \
+for program in tests/device/strait_lane_gpu_test tests/device/strait_cxi_gpu_test tests/device/strait_queue_gpu_test tests/interop/rdmaxcel_example_gpu \
   src/buffer/strait_provider_conformance src/buffer/strait_ipc_test tests/flow/strait_paths_test bin/strait; do
   stand_in "$build/$program" "$tests"
 done
@@ -52,13 +52,15 @@ attempt() {  # status that is expected, arguments...
 has() { grep -qF -- "$2" "$1" || problem "no '$2' in $(basename "$1"): $(cat "$1")"; }
 
 attempt 0
-for part in lane nvcc nvcc_sass cxi rdmaxcel conformance ipc paths paths_two_processes bench; do
+for part in lane nvcc nvcc_sass cxi queue queue_verbs rdmaxcel conformance ipc paths paths_two_processes bench; do
   has "$build/results.json" "\"$part\": {\"status\": 0"
 done
 has "$said" "strait_provider_conformance  --kind cuda"
 has "$said" "strait_ipc_test  --gtest_filter=All/Ipc.*/host:All/Ipc.*/cuda"
 has "$said" "strait_paths_test cuda,soft:1 --gtest_filter=-*TwoProcesses*"
 has "$said" "strait_paths_test cuda,soft:1 --gtest_filter=*TwoProcesses*"
+has "$said" "strait_queue_gpu_test  --gtest_filter=-*Verbs*"
+grep -q '^strait  run -- .*/strait_queue_gpu_test --gtest_filter=\*Verbs\*' "$said" || problem "no verbs under strait run"
 has "$said" "strait_provider_conformance strait_ipc_test strait_paths_test"
 has "$build/results.json" '"figures": {"rows": []}'
 
