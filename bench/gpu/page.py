@@ -43,8 +43,9 @@ print(f"""# Figures on a GPU
 
 Written by `bench/gpu/page.py` from what `bench/gpu/run` measured on {measured}: {results['gpu']}. Each row alternates ours with what
 stands beside it, launch by launch; the ratio is the median of the pairs, with its quartiles. *Bare* is a loop with the same
-stores and the same releases and no bookkeeping. Predictions were written before the first run. The NIC is software: a CPU
-thread executes the rings, so rows in which it works say nothing about a NIC of hardware.
+stores and the same releases and no bookkeeping. Predictions were written before the first run, and anew before the last one,
+from the figures before, for rows whose implementation had changed (`why` in `bench/gpu/predictions.json` says which). The NIC
+is software: a CPU thread executes the rings, so rows in which it works say nothing about a NIC of hardware.
 
 | what | beside | ours | ratio | goal | predicted |
 |---|---|---|---|---|---|""")
