@@ -40,6 +40,8 @@ ip -6 address add fd00:db8::1/64 dev lab0 nodad
 programs=(
   '1061c06:rping -s -a AT -v -V -C 10:rping -c -a AT -v -V -C 10'
   '1061c06:rping -s -a AT6 -v -V -C 10:rping -c -a AT6 -v -V -C 10'
+  '1061c06:rping -s -a AT -V -S 60000 -C 10:rping -c -a AT -V -S 60000 -C 10'
+  '1061c06:rping -s -a AT6 -V -S 60000 -C 10:rping -c -a AT6 -V -S 60000 -C 10'
   '1061d2f:ucmatose -c 3 -C 10:ucmatose -s AT -c 3 -C 10'
   '1111c06:udaddy -c 1 -C 4:udaddy -s AT -c 1 -C 4'
 )
