@@ -2,7 +2,7 @@
 // Command queues: what the client wrote is fetched, decoded and carried out, a bounded number at a time.
 //
 // A bad command stops its queue for good: that is what the driver says of the event ("disabled"). Nothing behind it is
-// looked at, and later write pointers are counted as rejected.
+// looked at; later write pointers and low-latency writes are counted as rejected.
 #include "soft/cassini/engine.hpp"
 
 #include <algorithm>
@@ -48,7 +48,8 @@ void store_queue_status(Cq& cq) {
 }
 
 // A write to a low-latency window is a command and a write pointer in one. The command is also in the ring: clients
-// build it there and copy it. So the window says only that the pointer moves, by one block or two.
+// build it there and copy it. So the window says only that the pointer moves, by one block or two, and the command is
+// taken from the ring. Queues that have no windows are not looked at there: what is written is memory.
 std::uint64_t* window_word(const Cq& cq, std::uint32_t window, std::uint32_t block) {
   return cq.write_pointer_page + (window + (block & 15) * wire::kBlockBytes) / 8;
 }
@@ -59,7 +60,20 @@ bool take_window(Cq& cq, std::uint32_t window, std::uint32_t block) {
   return true;
 }
 
-void take_windows(Cq& cq) {
+bool came_by_window(const Cq& cq, std::uint32_t block) {
+  return cq.window_blocks != 0 && blocks_between(cq, cq.window_first, block) < cq.window_blocks;
+}
+// Those before it are the pointer's, or windows' that were written one behind the other.
+void note_window(Cq& cq, std::uint32_t steps) {
+  if (cq.read_slot == cq.seen_write_slot || block_after(cq, cq.window_first, cq.window_blocks) != cq.seen_write_slot) {
+    cq.window_first = cq.seen_write_slot;
+    cq.window_blocks = 0;
+  }
+  cq.window_blocks += steps;
+}
+
+// True: one was written.
+bool take_windows(Cq& cq) {
   std::uint32_t steps = 0;
   const std::uint32_t at = cq.seen_write_slot;
   if (take_window(cq, wire::kLowLatency64Offset, at)) {
@@ -69,14 +83,22 @@ void take_windows(Cq& cq) {
   } else if (at % 2 != 0 && take_window(cq, wire::kLowLatency128UnalignedOffset, block_after(cq, at, 1))) {
     steps = 3;  // one is skipped
   }
-  if (steps == 0) return;
-  if (cq.strict != nullptr) cq.strict->rung(cq, block_after(cq, at, steps));
+  if (steps == 0) return false;
+  if (cq.strict != nullptr && !cq.failed) cq.strict->rung(cq, block_after(cq, at, steps));
+  note_window(cq, steps);
   cq.seen_write_slot = block_after(cq, at, steps);
   // The pointer in the page is old now. A later one may be equal to it, a turn of the ring further on.
   std::uint64_t old = cq.seen_pointer;
   if (__atomic_compare_exchange_n(cq.write_pointer_page, &old, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
     cq.seen_pointer = 0;
   }
+  return true;
+}
+
+// The client is told of commands that a stopped queue did not take.
+void reject(Cq& cq) {
+  ++cq.rejected;
+  store_queue_status(cq);
 }
 
 // Nearly every look finds nothing: then this is all of it.
@@ -97,23 +119,20 @@ bool has_work(const Cq& cq) {
 
 // Where the client says that its commands end.
 void look_at_pointer(Card& card, Cq& cq) {
-  if (has_windows(cq) && !cq.failed) take_windows(cq);
+  if (has_windows(cq) && take_windows(cq) && cq.failed) reject(cq);
   const std::uint64_t word = __atomic_load_n(cq.write_pointer_page, __ATOMIC_ACQUIRE);
   if (word == cq.seen_pointer) return;
   cq.seen_pointer = word;
   const auto pointer = static_cast<std::uint16_t>(word);  // the register has 16 bits
   if (pointer == 0) return;                               // as the page is at first
-  if (cq.failed) {
-    ++cq.rejected;
-    store_queue_status(cq);
-    return;
-  }
+  if (cq.failed) return reject(cq);
   if (pointer < wire::kFirstBlock || pointer >= cq.slots) {
     stop_queue(card, cq, ReturnCode::cmd_invalid_arg, 0);
     if (cq.strict != nullptr) cq.strict->outside(cq, pointer);
     return;
   }
   if (cq.strict != nullptr) cq.strict->rung(cq, pointer);
+  if (cq.read_slot == cq.seen_write_slot) cq.window_blocks = 0;
   cq.seen_write_slot = pointer;
   // Its commands come from another CPU; they may be on their way while other pointers are looked at.
   if (cq.ring.direct != nullptr) __builtin_prefetch(cq.ring.direct + std::uint64_t{cq.read_slot} * wire::kBlockBytes);
@@ -240,6 +259,11 @@ std::uint32_t run_queue(Card& card, Cq& cq) {
       fail_queue(card, cq, ReturnCode::cmd_align_error, header);
       break;
     }
+    // A window takes two blocks at the most: the other half of a longer one is in none.
+    if (bytes > 2 * wire::kBlockBytes && came_by_window(cq, cq.read_slot)) {
+      fail_queue(card, cq, ReturnCode::cmd_invalid_arg, header);
+      break;
+    }
     if (blocks > waiting) break;  // the client has not said that it is all there
     if (cq.read_slot - first + blocks > count) {
       if (!fetch() || blocks > count) {
@@ -302,6 +326,7 @@ void stop_queue(Card& card, Cq& cq, ReturnCode code, std::uint32_t header) {
   cq.status.set_fail_command(header);
   cq.status.set_return_code(code);
   cq.status.set_fail_loc_32(cq.second_half);
+  cq.status.set_fail_ll(came_by_window(cq, cq.read_slot));
   store_queue_status(cq);
   if (cq.eq == nullptr) return;
   wire::CommandFailure event{};

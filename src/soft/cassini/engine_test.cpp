@@ -11,6 +11,7 @@ namespace {
 
 using bench::put;
 using bench::Rig;
+using bench::Ring;
 using wire::CmdSize;
 using wire::CmdType;
 using wire::ReturnCode;
@@ -403,6 +404,115 @@ TEST(CassiniQueue, AWindowWriteMovesThePointer) {
   client.drive();
   EXPECT_EQ(client.card->requests.size(), sent += 2);
   EXPECT_EQ(ring->status().rd_ptr(), ring->slot / 2);
+}
+
+// What is in the ring from that slot on, written to the window of 64 bytes as well.
+void write_window(Ring& ring, std::uint32_t slot) {
+  std::memcpy(ring.page.data() + (wire::kLowLatency64Offset + wire::low_latency_offset(slot)) / 8,
+              ring.bytes->at(slot * 32u), wire::kBlockBytes);
+}
+
+TEST(CassiniQueue, OnlyTransmitQueuesHaveWindows) {
+  Rig client;
+  auto counter = client.counter();
+  auto counters = client.queue(true, true);
+  bench::CounterCommand count(wire::CtOp::inc);
+  count.ct().set_ct(counter->ct->id);
+  count.ct().set_ct_success(3);
+  count.ct().set_with_success(true);
+  counters->emit(count);
+  auto target = client.queue(false, false);
+  target->emit(queue_command(wire::CqOp::noop));
+  for (Ring* const ring : {counters.get(), target.get()}) {
+    const std::uint32_t at = wire::kFirstSlot;
+    const std::uint64_t before = ring->status().word;
+    for (const std::uint32_t window :
+         {wire::kLowLatency64Offset, wire::kLowLatency128Offset, wire::kLowLatency128UnalignedOffset})
+      std::memcpy(ring->page.data() + (window + wire::low_latency_offset(at)) / 8, ring->bytes->at(at * 32u), 64);
+    client.drive();
+    EXPECT_EQ(ring->status().word, before) << "not taken, not refused";
+    EXPECT_EQ(ring->cq->read_slot, wire::kFirstBlock);
+  }
+  EXPECT_EQ(counter->ct->success, 0u);
+  for (Ring* const ring : {counters.get(), target.get()}) {
+    ring->ring();
+    client.drive();
+    EXPECT_EQ(ring->status().rd_ptr(), wire::kFirstBlock + 1);
+    EXPECT_EQ(ring->status().return_code(), ReturnCode::ok);
+  }
+  EXPECT_EQ(counter->ct->success, 3u);
+}
+
+TEST(CassiniQueue, AWindowTakesNoCommandOf256Bytes) {
+  for (const bool by_window : {true, false}) {
+    Rig client;
+    auto events = client.events();
+    auto ring = client.queue(true, false, events->eq);
+    std::vector<std::uint64_t> long_one(32);
+    long_one[0] = wire::header_byte(CmdType::idc, wire::CmdSize::b256, wire::DmaOp::put);
+    const std::uint32_t at = ring->slot;
+    ASSERT_EQ(at * 32u % 256, 0u);
+    ring->emit_words(long_one, 256);
+    if (!by_window) ring->ring();
+    if (by_window) write_window(*ring, at);
+    client.drive();
+    EXPECT_TRUE(client.card->requests.empty());
+    EXPECT_TRUE(ring->cq->failed);
+    EXPECT_EQ(ring->status().return_code(), ReturnCode::cmd_invalid_arg) << "by the pointer: it has no state";
+    EXPECT_EQ(ring->status().fail_ll(), by_window);
+  }
+}
+
+// The status says how the command came that stopped the queue, and how many came later.
+TEST(CassiniQueue, AStoppedQueueCountsWhatItRefuses) {
+  Rig client;
+  auto ring = client.queue(true, false);
+  const auto refused = [] { return queue_command(static_cast<wire::CqOp>(9)); };
+  ring->emit(put(Rig::kIova, 8));
+  ring->ring();
+  client.drive();
+  std::uint32_t at = ring->slot;
+  ring->emit(put(Rig::kIova, 8));
+  write_window(*ring, at);
+  client.drive();
+  EXPECT_EQ(client.card->requests.size(), 2u);
+  at = ring->slot;
+  ring->emit(refused());
+  write_window(*ring, at);
+  client.drive();
+  EXPECT_EQ(ring->status().return_code(), ReturnCode::illegal_op);
+  EXPECT_EQ(ring->status().rd_ptr(), at / 2);
+  EXPECT_TRUE(ring->status().fail_ll());
+  EXPECT_EQ(ring->status().num_write_cmds_rejected(), 0u);
+  for (std::uint32_t later = 1; later != 4; ++later) {
+    at = ring->slot;
+    ring->emit(put(Rig::kIova, 8));
+    write_window(*ring, at);
+    client.drive();
+    EXPECT_EQ(ring->status().num_write_cmds_rejected(), later);
+  }
+  ring->ring();
+  client.drive();
+  EXPECT_EQ(ring->status().num_write_cmds_rejected(), 4u) << "a write pointer is one, too";
+  EXPECT_EQ(client.card->requests.size(), 2u);
+
+  // By the pointer, in a block that a window had had before.
+  auto other = client.queue(true, false, nullptr, 64);
+  at = other->slot;
+  other->emit(put(Rig::kIova, 8));
+  write_window(*other, at);
+  client.drive();
+  while (other->slot != at) {
+    other->emit(put(Rig::kIova, 8));
+    other->ring();
+    client.drive();
+  }
+  other->emit(refused());
+  other->ring();
+  client.drive();
+  EXPECT_EQ(other->status().return_code(), ReturnCode::illegal_op);
+  EXPECT_FALSE(other->status().fail_ll());
+  EXPECT_FALSE(other->status().ll_disabled());
 }
 
 TEST(CassiniQueue, ARingThatIsGoneStopsItsQueue) {

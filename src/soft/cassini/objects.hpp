@@ -208,7 +208,9 @@ struct Cq {
   bool second_half = false;           // of that slot: commands may have 32 bytes
   std::uint32_t seen_write_slot = 4;  // commands are there up to here
   std::uint64_t seen_pointer = 0;     // what was last read from the page
-  std::uint32_t unacknowledged = 0;   // CQ_ACK_COUNTER: operations not yet ended
+  std::uint32_t window_first = 4;     // blocks that came by low-latency writes: these, as long as they are looked at
+  std::uint32_t window_blocks = 0;
+  std::uint32_t unacknowledged = 0;  // CQ_ACK_COUNTER: operations not yet ended
   std::uint32_t rejected = 0;
   bool failed = false;             // stopped at a bad command
   bool may_wait = false;           // its command is being carried out: it can be tried again
