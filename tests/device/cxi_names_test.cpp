@@ -138,6 +138,10 @@ TEST(CxiNames, Flags) {
   EXPECT_EQ(ANY_LCID, static_cast<unsigned>(cx::CpType::any));
   EXPECT_EQ(CXI_CQ_UPDATE_LOW_FREQ, static_cast<unsigned>(cx::CqPolicy::low_freq));
   EXPECT_EQ(CXI_TC_ETH, static_cast<unsigned>(cx::TrafficClass::ethernet));
+  EXPECT_EQ(CXI_TC_TYPE_DEFAULT, static_cast<unsigned>(cx::TrafficClassType::standard));
+  EXPECT_EQ(CXI_TC_TYPE_HRP, static_cast<unsigned>(cx::TrafficClassType::hrp));
+  EXPECT_EQ(CXI_TC_TYPE_RESTRICTED, static_cast<unsigned>(cx::TrafficClassType::restricted));
+  EXPECT_EQ(CXI_TC_TYPE_COLL_LEAF, static_cast<unsigned>(cx::TrafficClassType::coll_leaf));
   EXPECT_EQ(CXI_TC_TYPE_RESTRICTED, static_cast<unsigned>(cx::TrafficClassType::restricted));
 }
 

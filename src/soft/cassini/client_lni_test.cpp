@@ -125,6 +125,13 @@ TEST_F(CassiniLni, ReservedPids) {
   EXPECT_EQ(reserve(other, 100, 1), 100);
   EXPECT_EQ(reserve(other, 101, 10), 101);
   EXPECT_EQ(reserve(other, 105, 10), 111) << "the first that are free, not far behind";
+  // 21 to 99 are free, and what is behind 120.
+  EXPECT_EQ(reserve(lni, wire::kPidAny, 390), -ENOSPC) << "the last PID is named, or stays free";
+  EXPECT_EQ(reserve(lni, wire::kPidAny, 389), 121);
+  EXPECT_EQ(reserve(lni, wire::kPidAny, 80), -ENOSPC);
+  EXPECT_EQ(reserve(lni, wire::kPidAny, 79), 21);
+  EXPECT_EQ(reserve(other, wire::kPidAny, 1), -ENOSPC);
+  EXPECT_EQ(reserve(other, 510, 1), 510);
 }
 
 TEST_F(CassiniLni, ReservationsGoWithTheLniAndPidsWithTheDomain) {
@@ -155,6 +162,21 @@ TEST_F(CassiniLni, AProfileThatCannotBe) {
   client.client->become(kUser);
   EXPECT_EQ(cp_errno(lni, 7, 4, 0), EPERM) << "Ethernet needs CAP_NET_RAW";
   EXPECT_EQ(cp_errno(lni, 4711, 3, 0), ENOENT);
+}
+
+TEST_F(CassiniLni, EachTypeOfATrafficClassIsAProfileOfItsOwn) {
+  const std::uint32_t lni = client.lni();
+  for (int again = 0; again < 2; ++again) {
+    for (std::uint32_t type = 0; type < wire::kTrafficClassTypes; ++type) {
+      wire::TrigCpAllocCmd c{};
+      c.lni = lni, c.vni = 1, c.tc = wire::TrafficClass::best_effort;
+      c.tc_type = static_cast<wire::TrafficClassType>(type);
+      c.cp_type = wire::CpType::non_triggered;
+      wire::CpAllocResp made{};
+      ASSERT_EQ(client.send(c, made), 0) << type;
+      EXPECT_EQ(made.lcid, type + 1) << "an equal one is shared, another type is not";
+    }
+  }
 }
 
 TEST_F(CassiniLni, AServiceMayLeaveOutTrafficClasses) {
