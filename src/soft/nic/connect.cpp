@@ -224,7 +224,8 @@ Result<std::string> Engine::describe_qp(std::uint32_t qpn) {
   if (qp->link == nullptr) return std::string("not connected");
   Link& link = *qp->link;
   if (link.peer_reaches_us())
-    return fmt::format("ring grant to {}, one copy by the owner", process_text(link.peer_pid));
+    return fmt::format("ring grant to {}, one copy by the owner{}", process_text(link.peer_pid),
+                       memory_.any_behind_ports() ? " (of memory behind a port: two, by its vendor's copies)" : "");
   return fmt::format("ring grant to {}, two copies through the ring ({})", process_text(link.peer_pid),
                      link.cross_reason.empty() ? "the other process may not read this one" : link.cross_reason);
 }

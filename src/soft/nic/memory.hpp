@@ -156,6 +156,7 @@ class MemoryTable {
 
  public:
   [[nodiscard]] std::size_t live() const { return live_; }
+  [[nodiscard]] bool any_behind_ports() const { return !behind_.empty(); }
   // Registrations whose bytes this port reaches. A port without any may be gone by now.
   [[nodiscard]] std::size_t behind(const strait_memory_port* port) const {
     const auto found = behind_.find(port);

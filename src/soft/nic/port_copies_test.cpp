@@ -132,6 +132,23 @@ class PortCopies : public ::testing::TestWithParam<Over> {
 INSTANTIATE_TEST_SUITE_P(Over, PortCopies, ::testing::Values(Over::one_copy, Over::through_the_ring),
                          [](const auto& each) { return each.param == Over::one_copy ? "reached" : "not_reached"; });
 
+// The way is that of the link; what lies behind a port is known by what is registered.
+TEST_P(PortCopies, TheWayIsSaid) {
+  open(4096);
+  const std::string with = pair->a->describe_qp(pair->qa->qpn).value();
+  EXPECT_NE(with.find("two"), std::string::npos) << with;
+  ASSERT_TRUE(pair->a->deregister_memory(lkey));
+  const std::string without = pair->a->describe_qp(pair->qa->qpn).value();
+  if (GetParam() == Over::one_copy) {
+    EXPECT_NE(with.find("one copy by the owner (of memory behind a port: two, by its vendor's copies)"),
+              std::string::npos)
+        << with;
+    EXPECT_EQ(without + " (of memory behind a port: two, by its vendor's copies)", with);
+  } else {
+    EXPECT_EQ(without, with);
+  }
+}
+
 TEST_P(PortCopies, EveryKindOfMessageOfEverySizeArrives) {
   for (const std::uint32_t size : {9000u, kMiB, 3 * kMiB + 5, 40 * kMiB}) {
     open(size);
