@@ -4,9 +4,11 @@
 // writing, never sends what is no packet, and comes to rest.
 //
 // Input: a byte (bit 0: IPv6, bits 1-2: path MTU), then steps of a kind byte and what it takes:
-//   0-3  a packet made from fields: queue pair, opcode, flags, distance from the expected number, where, length
+//   0-3  a packet made from fields: queue pair, opcode, flags, distance from the expected number, where, length; of
+//        XRC also whose receives it is for
 //   4    a packet as it is: queue pair, length, bytes from the BTH's opcode on
-//   5    a work request   6  a receive   7  the engine runs, or a key is revoked
+//   5    a work request   6  a receive   7  the engine runs, a key is revoked, or a shared receive queue goes
+// Of the queue pair's byte the lowest three bits count, and others say more where they are read.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -68,10 +70,7 @@ struct Queue {
     std::byte record[64];
     std::byte cq_record[64];
   };
-  Queue(nic::Engine& on, std::uint32_t pd, std::uint32_t access) : engine(on), rings(new Rings{}) {
-    std::memset(rings->cq, 0xff, sizeof rings->cq);
-    const strait_nic_cq_request cq{sizeof cq, kEntries, 64, STRAIT_NIC_CQ_IGNORE_OVERRUN, rings->cq, rings->cq_record};
-    cqn = engine.create_cq(cq).value();
+  Queue(nic::Engine& on, std::uint32_t pd, std::uint32_t access) : Queue(on) {
     strait_nic_qp_request qp{};
     qp.struct_size = sizeof qp;
     qp.pd = pd;
@@ -85,13 +84,63 @@ struct Queue {
     qp.record = rings->record;
     qpn = engine.create_qp(qp).value().qpn;
   }
+  // One end of an extended reliable connection. Receives are those of shared queues.
+  Queue(nic::Engine& on, std::uint32_t pd, nic::QpType end, std::uint32_t xrcd) : Queue(on) {
+    nic::QpRequest qp;
+    qp.type = end;
+    qp.pd = pd;
+    if (end == nic::QpType::xrc_tgt) {
+      qp.xrcd = xrcd;
+    } else {
+      qp.send_cqn = qp.recv_cqn = cqn;
+      qp.sq = rings->sq;
+      qp.sq_blocks = kBlocks;
+      qp.record = rings->record;
+    }
+    type = end;
+    qpn = engine.create_qp(qp).value();
+  }
+  explicit Queue(nic::Engine& on) : engine(on), rings(new Rings{}) {
+    std::memset(rings->cq, 0xff, sizeof rings->cq);
+    const strait_nic_cq_request cq{sizeof cq, kEntries, 64, STRAIT_NIC_CQ_IGNORE_OVERRUN, rings->cq, rings->cq_record};
+    cqn = engine.create_cq(cq).value();
+  }
   ~Queue() { require(engine.destroy_qp(qpn) && engine.destroy_cq(cqn), "a queue pair can be destroyed"); }
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
   nic::Engine& engine;
   std::unique_ptr<Rings> rings;
+  nic::QpType type = nic::QpType::rc;
   std::uint32_t cqn = 0, qpn = 0, posted = 0, receives = 0;
+};
+
+// Receives that many take from: linked once, in a circle, and used in that order.
+struct Shared {
+  static constexpr std::uint32_t kEntries = 8;
+  struct alignas(64) Ring {
+    std::byte entries[kEntries * 64];
+    std::byte record[64];
+  };
+  Shared(nic::Engine& on, std::uint32_t pd, std::uint32_t cqn, std::uint32_t xrcd) : engine(on), ring(new Ring{}) {
+    for (std::uint32_t i = 0; i < kEntries; ++i) put(ring->entries + std::size_t{i} * 64, (i + 1) % kEntries, 4);
+    nic::SrqRequest request;
+    request.pd = pd;
+    request.entries = kEntries;
+    request.stride_log2 = 6;
+    request.ring = ring->entries;
+    request.record = ring->record;
+    request.xrcd = xrcd;
+    request.cqn = cqn;
+    number = engine.create_srq(request).value();
+  }
+  ~Shared() { require(engine.destroy_srq(number).has_value(), "a shared receive queue can be destroyed"); }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+
+  nic::Engine& engine;
+  std::unique_ptr<Ring> ring;
+  std::uint32_t number = 0, receives = 0;
 };
 
 class World {
@@ -113,9 +162,15 @@ class World {
     open_key_ = reg(
         kGuard, STRAIT_NIC_LOCAL_WRITE | STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ | STRAIT_NIC_REMOTE_ATOMIC);
     read_key_ = reg(2 * kGuard + kOpen, STRAIT_NIC_REMOTE_READ);
+    own_key_ = reg(2 * kGuard + kOpen, STRAIT_NIC_LOCAL_WRITE);
     constexpr std::uint32_t kAll = STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ | STRAIT_NIC_REMOTE_ATOMIC;
-    for (unsigned i = 0; i < queues_.size(); ++i)
-      queues_[i] = std::make_unique<Queue>(*engine_, pd_, i == 1 ? 0 : kAll);
+    for (unsigned i = 0; i < kTarget; ++i) queues_[i] = std::make_unique<Queue>(*engine_, pd_, i == 1 ? 0 : kAll);
+    const std::uint32_t xrcd = engine_->alloc_xrcd(), another = engine_->alloc_xrcd();
+    queues_[kTarget] = std::make_unique<Queue>(*engine_, pd_, nic::QpType::xrc_tgt, xrcd);
+    queues_[kInitiator] = std::make_unique<Queue>(*engine_, pd_, nic::QpType::xrc_ini, xrcd);
+    // Two that peers may name, and two that they may not: of another domain, and an ordinary one.
+    for (const std::uint32_t domain : {xrcd, xrcd, another, 0u})
+      shared_.push_back(std::make_unique<Shared>(*engine_, pd_, queues_[kTarget]->cqn, domain));
     nic::PacketPath path;
     path.to = there;
     path.remote_qpn = 0x4242;
@@ -124,11 +179,12 @@ class World {
     path.pmtu_bytes = 256u << (shape >> 1 & 3);
     path.qkey = 0x1234;
     path.max_reads_in = path.max_reads_out = 4;
-    // 0 reliable, 1 reliable that allows nothing, 2 failed, 3 not connected, 4 unreliable, 5 datagrams
+    // 0 reliable, 1 reliable that allows nothing, 2 failed, 3 not connected, 4 unreliable, 5 datagrams, 6 and 7 XRC
     for (const unsigned i : {0u, 1u, 2u, 4u, 5u}) {
       path.transport = i == 4 ? w::Transport::uc : i == 5 ? w::Transport::ud : w::Transport::rc;
       engine_->connect_packets(queues_[i]->qpn, path).value();
     }
+    for (const unsigned i : {kTarget, kInitiator}) connect_xrc(*queues_[i], path);
     engine_->fail_qp(queues_[2]->qpn).value();
     pmtu_ = path.pmtu_bytes;
   }
@@ -138,7 +194,7 @@ class World {
       case 4: return raw(in);
       case 5: return post(in);
       case 6: return post_receive(in);
-      case 7: return (kind & 0xf8) == 0xf8 ? revoke() : run(1 + (kind >> 3));
+      case 7: return kind == 0xff ? revoke() : kind == 0xf7 ? drop_shared() : run(1 + (kind >> 3));
       default: return made(in);
     }
   }
@@ -160,6 +216,41 @@ class World {
     request.address = reinterpret_cast<std::uint64_t>(memory_.data() + offset);
     request.length_bytes = kOpen;
     return engine_->register_memory(request).value().rkey;
+  }
+  // As programs do it, step by step.
+  void connect_xrc(const Queue& queue, const nic::PacketPath& path) {
+    nic::QpAttributes to;
+    to.access = STRAIT_NIC_REMOTE_WRITE | STRAIT_NIC_REMOTE_READ | STRAIT_NIC_REMOTE_ATOMIC;
+    to.port = 1;
+    to.path.is_global = true;
+    to.path.dgid = path.to.gid;
+    to.path_mtu = w::pmtu_code(path.pmtu_bytes);
+    to.retries = to.rnr_retries = 7;
+    to.rq_psn = path.receive_psn;
+    to.sq_psn = path.send_psn;
+    to.max_reads = to.max_dest_reads = 4;
+    to.min_rnr_timer = 1;
+    to.dest_qpn = path.remote_qpn;
+    const bool target = queue.type == nic::QpType::xrc_tgt;
+    const auto step = [&](nic::QpState state, std::uint32_t mask) {
+      to.state = state;
+      engine_->modify_qp(queue.qpn, to, nic::kQpState | mask).value();
+    };
+    step(nic::QpState::init, nic::kQpPkeyIndex | nic::kQpPort | nic::kQpAccess);
+    step(nic::QpState::rtr, nic::kQpPath | nic::kQpPathMtu | nic::kQpDestQpn | nic::kQpRqPsn |
+                                (target ? nic::kQpMaxDestReads | nic::kQpMinRnrTimer : 0u));
+    step(nic::QpState::ready,
+         nic::kQpSqPsn | nic::kQpTimeout | (target ? 0u : nic::kQpRetries | nic::kQpRnrRetries | nic::kQpMaxReads));
+  }
+  // Under a message, perhaps.
+  void drop_shared() {
+    if (shared_[1]) dropped_ = shared_[1]->number;
+    shared_[1].reset();
+  }
+  // Which receives a packet of XRC is for: the stranger knows all numbers, those that are gone included.
+  [[nodiscard]] std::uint32_t srq_named(std::uint32_t which) const {
+    if (which >= shared_.size()) return which;
+    return shared_[which] ? shared_[which]->number : dropped_;
   }
   void revoke() {
     if (open_key_ == 0) return;
@@ -194,6 +285,7 @@ class World {
     const std::uint32_t length = in.u16();
     const w::Shape& shape = w::shape_of(h.opcode);
     if (!shape.known) return;
+    if (shape.has_xrceth) h.xrc_srqn = srq_named(in.u8());
     const nic::QueuePair* const qp = nic::EngineTestPeer::find(*engine_, queue.qpn);
     const std::uint32_t from = !qp->packets ? 0 : shape.is_request() ? qp->packets->epsn : qp->packets->una;
     h.psn = w::psn_add(from, static_cast<std::uint32_t>(distance) & w::kPsnMask);
@@ -237,13 +329,20 @@ class World {
     const std::uint32_t length = 1 + in.u16() % 4000;
     const bool remote = opcode != m::Opcode::send && opcode != m::Opcode::send_imm && opcode != m::Opcode::nop;
     const bool atomic = opcode == m::Opcode::atomic_fa || opcode == m::Opcode::atomic_cs;
-    std::byte* at = queue.rings->sq + queue.posted % Queue::kBlocks * 64;
-    std::memset(at, 0, 64);
-    const std::uint32_t segments = opcode == m::Opcode::nop ? 1 : 2 + (remote ? 1 : 0) + (atomic ? 1 : 0);
+    const bool xrc = queue.type == nic::QpType::xrc_ini;
+    if (queue.type == nic::QpType::xrc_tgt) return;  // it has nowhere to post to
+    std::byte wqe[128] = {};
+    std::byte* const at = wqe;
+    const std::uint32_t segments =
+        (opcode == m::Opcode::nop ? 1 : 2 + (remote ? 1 : 0) + (atomic ? 1 : 0)) + (xrc ? 1 : 0);
     put(at, (queue.posted & 0xffff) << 8 | static_cast<std::uint32_t>(opcode), 4);
     put(at + 4, queue.qpn << 8 | segments, 4);
     at[11] = std::byte{m::kCompletionAlways};
     std::byte* segment = at + 16;
+    if (xrc) {
+      put(segment, 0x77, 4);
+      segment += 16;
+    }
     if (remote) {
       put(segment, 0x1000, 8);
       put(segment + 8, 0x99, 4);
@@ -255,21 +354,30 @@ class World {
       put(segment + 4, open_key_, 4);
       put(segment + 8, reinterpret_cast<std::uint64_t>(memory_.data()) + kGuard + (who & 0x40), 8);
     }
-    ++queue.posted;
+    const std::uint32_t blocks = (segments * 16 + 63) / 64;
+    for (std::uint32_t i = 0; i < blocks; ++i)
+      std::memcpy(queue.rings->sq + (queue.posted + i) % Queue::kBlocks * 64, wqe + std::size_t{i} * 64, 64);
+    queue.posted += blocks;
     publish(queue.rings->record + 4, queue.posted);
     engine_->drive(queue.qpn);
   }
   void post_receive(Reader& in) {
     const std::uint32_t who = in.u8();
     Queue& queue = *queues_[who % queues_.size()];
-    std::byte* at = queue.rings->rq + queue.receives % Queue::kReceives * 64;
-    std::memset(at, 0, 64);
+    const bool target = queue.type == nic::QpType::xrc_tgt;
+    Shared* const shared = target ? shared_[who >> 3 & 3].get() : nullptr;
+    if (target && shared == nullptr) return;
+    std::byte* at = target ? shared->ring->entries + shared->receives % Shared::kEntries * 64 + 16
+                           : queue.rings->rq + queue.receives % Queue::kReceives * 64;
+    std::memset(at, 0, 48);
     put(at, 1 + in.u16() % kOpen, 4);
-    put(at + 4, (who & 0x80) != 0 ? read_key_ : open_key_, 4);
-    put(at + 8, reinterpret_cast<std::uint64_t>(memory_.data()) + kGuard, 8);
+    // Of those that peers may not name: where nothing is to be written.
+    const bool others = target && (who >> 3 & 3) >= 2;
+    put(at + 4, others ? own_key_ : (who & 0x80) != 0 ? read_key_ : open_key_, 4);
+    put(at + 8, reinterpret_cast<std::uint64_t>(memory_.data()) + (others ? 2 * kGuard + kOpen : kGuard), 8);
     put(at + 20, m::kTerminatorLkey, 4);
-    ++queue.receives;
-    publish(queue.rings->record, queue.receives);
+    std::uint32_t& receives = target ? shared->receives : queue.receives;
+    publish(target ? shared->ring->record : queue.rings->record, ++receives);
   }
   static void publish(std::byte* record, std::uint32_t count) {
     std::uint32_t word = 0;
@@ -281,9 +389,12 @@ class World {
   std::unique_ptr<roce::MemoryPort> far_;
   roce::MemoryPort* port_ = nullptr;
   std::unique_ptr<nic::Engine> engine_;
-  std::array<std::unique_ptr<Queue>, 6> queues_;
+  static constexpr unsigned kTarget = 6, kInitiator = 7;
+  std::array<std::unique_ptr<Queue>, 8> queues_;
+  std::vector<std::unique_ptr<Shared>> shared_;
+  std::uint32_t dropped_ = 0;
   roce::Flow flow_;
-  std::uint32_t pd_ = 0, open_key_ = 0, read_key_ = 0, pmtu_ = 0, waiting_ = 0;
+  std::uint32_t pd_ = 0, open_key_ = 0, read_key_ = 0, own_key_ = 0, pmtu_ = 0, waiting_ = 0;
 };
 
 }  // namespace

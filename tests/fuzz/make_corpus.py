@@ -263,9 +263,12 @@ def packet():
 
 
 def live_packet():
-    # Steps of live_packet.cpp. Queue pairs: 0 reliable, 1 allows nothing, 2 failed, 3 not connected, 4 UC, 5 UD.
-    def made(opcode, psn=0, qp=0, flags=1, where=0x1000, length=8):
-        return struct.pack(">BBBBbHH", 0, qp, opcode, flags, psn, where, length)
+    # Steps of live_packet.cpp. Queue pairs: 0 reliable, 1 allows nothing, 2 failed, 3 not connected, 4 UC, 5 UD, 6 XRC
+    # that receives, 7 XRC that sends. Shared receive queues: 0 and 1 are of 6's domain, 2 of another, 3 of none.
+    def made(opcode, psn=0, qp=0, flags=1, where=0x1000, length=8, srq=None):
+        names = opcode >> 5 == 5 and opcode & 0x1F not in (0x0D, 0x0E, 0x0F, 0x10, 0x11, 0x12)
+        packet = struct.pack(">BBBBbHH", 0, qp, opcode, flags, psn, where, length)
+        return packet + (bytes([srq or 0]) if names else b"")
 
     def post(opcode, length=600, qp=0):
         return struct.pack(">BBBH", 5, qp, opcode, length - 1)
@@ -273,7 +276,7 @@ def live_packet():
     def receive(qp=0, length=4096):
         return struct.pack(">BBH", 6, qp, length - 1)
 
-    run, revoke = b"\x0f", b"\xff"
+    run, revoke, drop_shared = b"\x0f", b"\xff", b"\xf7"
     aligned = 0x11
 
     def ack(psn, syndrome=0x1F):
@@ -287,7 +290,7 @@ def live_packet():
         "write-imm": b"\2" + made(0x0B) + run + receive() + made(0x0B) + run,
         "send": b"\0" + made(0x04) + receive() + made(0x00) + made(0x01) + made(0x03, length=9) + run,
         "send-too-large": b"\0" + receive(length=300) + made(0x00) + made(0x02, length=200) + run,
-        "send-bad-receive": b"\0" + receive(qp=0x84 - 0x84 % 6) + made(0x04) + run,
+        "send-bad-receive": b"\0" + receive(qp=0x80) + made(0x04) + run,
         "invalidate": b"\0" + receive() + made(0x17) + run + made(0x0A) + run,
         "read": b"\1" + made(0x0C, length=4000) + run + made(0x0C, -16, length=4000) + made(0x0C, -1, length=256) + run,
         "read-revoked": b"\0" + made(0x0C, length=8000) + made(0x0C, length=8000) + made(0x0C, length=8000) + run + revoke + run,
@@ -306,6 +309,19 @@ def live_packet():
         "cnp": b"\0" + post(0, 4000) + made(0x81) * 6 + run + made(0x0A, qp=0x80) + run,
         "raw": b"\0" + struct.pack(">BBB", 4, 0, 40) + bth(0x0C, psn=0xFFFFFE) + RETH + bytes(4),
         "raw-short": b"\0" + struct.pack(">BBB", 4, 4, 16) + bth(0x24, psn=0xFFFFFE),
+        "xrc": b"\0" + receive(6) + receive(6 | 8) + made(0xA4, qp=6, srq=1) + made(0xA0, qp=6) + made(0xA1, qp=6, srq=1) +
+               made(0xA3, qp=6, length=9) + run,
+        "xrc-memory": b"\1" + made(0xAA, qp=6) + made(0xAC, qp=6, length=4000) + made(0xB4, qp=6, flags=aligned, srq=1) + run +
+                      made(0xB4, -1, qp=6, flags=aligned) + run,
+        "xrc-no-receive": b"\0" + made(0xA4, qp=6, srq=1) + run + receive(6) + made(0xA4, qp=6) + run,
+        "xrc-not-its": b"\0" + receive(6 | 16) + made(0xA4, qp=6, srq=2) + run,
+        "xrc-ordinary": b"\0" + receive(6 | 24) + made(0xA4, qp=6, srq=3) + run,
+        "xrc-unknown": b"\0" + made(0xAA, qp=6, srq=200) + run,
+        "xrc-dropped": b"\0" + receive(6 | 8) + made(0xA0, qp=6, srq=1) + run + drop_shared + made(0xA2, qp=6) + run,
+        "xrc-dropped-named": b"\0" + receive(6 | 8) + drop_shared + made(0xA4, qp=6, srq=1) + run,
+        "xrc-requester": b"\0" + post(4, qp=7) + post(5, qp=7) + post(2, qp=7) + run + made(0xAD, qp=7) + made(0xAE, qp=7) +
+                         made(0xAF, qp=7, length=88) + made(0xB2, qp=7) + made(0xB1, 1, qp=7, where=0x1F) + run,
+        "xrc-backwards": b"\0" + made(0xAA, qp=7) + made(0xB1, qp=6) + made(0x0A, qp=6) + made(0xAA) + run,
     }
 
 
