@@ -36,11 +36,13 @@ fi
 for ((tries = 3; ; --tries)); do
   status=0
   "$strait" run "${run[@]}" -- "$@" >"$folder/client.out" 2>&1 || status=$?
-  ((status != 0)) || break
+  ! ended_well "$status" || break
   ! left_at_the_end || again "both sides had everything, and one left while the other waited for the library"
   grep -q 'REJECTED\|UNREACHABLE' "$folder/client.out" && kill -0 "$server" 2>/dev/null && ((tries > 1)) ||
     fail "the client of ${server_command[*]} ended with $status"
   sleep 2
 done
-wait "$server" || server_failed "${server_command[*]}" $?
+status=0
+wait "$server" || status=$?
+ended_well "$status" || server_failed "${server_command[*]}" "$status"
 cat "$folder/client.out"

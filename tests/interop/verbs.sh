@@ -9,6 +9,8 @@
 # STRAIT_RUN_ARGUMENTS: what `strait run` is told besides. STRAIT_RUN_SAYS: what it has to say at the end, of either side.
 # VERBS_SHOWS: what else the output of either side has, expressions of grep -E with commas between them; blanks, ends of
 # lines and # are one blank each there.
+# VERBS_FINDS: rules of the strict NIC with commas between them: each is found (but those with a ? not every time), no other
+# one is, and at least one side ends with 66, as it does when something is found. The programs themselves end with 0.
 # VERBS_ONE_CPU=yes: each side of a pair has one processor, the first and the last of those there are.
 # Each run has a network namespace of its own with nothing but loopback: fixed port numbers, and nobody to disturb.
 set -euo pipefail
@@ -60,6 +62,13 @@ again() {
   echo "verbs: $1"
   exit 75
 }
+# ended_well STATUS
+found_by=0
+ended_well() {
+  (($1 != 0)) || return 0
+  [[ -n ${VERBS_FINDS-} ]] && (($1 == 66)) || return 1
+  found_by=$((found_by + 1))
+}
 # server_failed COMMAND STATUS: its client did not.
 server_failed() {
   echo "verbs: the server $1 ended with $2"
@@ -101,13 +110,15 @@ case $kind in
     listening "$port" "$server"
     status=0
     "${on_client[@]}" "$strait" run "${run[@]}" -- "$@" "${client_says[@]}" 10.77.0.1 >"$folder/client.out" 2>&1 || status=$?
-    if ((status != 0)); then
+    if ! ended_well "$status"; then
       # Whoever is through first leaves, and takes the repetition of a lost last acknowledgement along.
       ! last_word_lost "$folder/client.out" || ! wait "$server" ||
         again "the client ended with $status: its server had everything, and the last acknowledgement was lost"
       fail "the client of $* ended with $status"
     fi
-    wait "$server" || server_failed "$*" $?
+    status=0
+    wait "$server" || status=$?
+    ended_well "$status" || server_failed "$*" "$status"
     cat "$folder/client.out"
     ;;
   script)
@@ -124,3 +135,13 @@ done
 # What it says may be broken into lines anywhere.
 [[ -z ${STRAIT_RUN_SAYS-} ]] || said | grep "strait run: .*$STRAIT_RUN_SAYS" >/dev/null ||
   fail "neither side said \"$STRAIT_RUN_SAYS\""
+if [[ -n ${VERBS_FINDS-} ]]; then
+  ((found_by > 0)) || fail "neither side ended with 66"
+  found=$(said | grep -oE ' rule [a-z-]+;' | sort -u | sed 's/^ rule //; s/;$//') || true
+  for rule in ${VERBS_FINDS//,/ }; do
+    [[ $rule == *\? ]] || grep -qx -e "$rule" <<<"$found" || fail "the rule \"$rule\" was not found"
+  done
+  for rule in $found; do
+    [[ ,${VERBS_FINDS//\?/}, == *",$rule,"* ]] || fail "the rule \"$rule\" was found, and was not expected"
+  done
+fi
