@@ -48,6 +48,12 @@ TEST(Demo, JsonHasEveryStepVerified) {
     EXPECT_GT(row.at("accelerator").get<double>(), 0) << row.dump();
   }
   for (const json& nic : report.at("nics")) EXPECT_EQ(nic.at("software"), true);
+  // What it says it took is no less than its parts, and no more than a clock outside of it says.
+  double parts = 0;
+  for (const json& step : report.at("steps")) parts += step.at("seconds").get<double>();
+  EXPECT_GT(parts, 0);
+  EXPECT_GE(report.at("seconds").get<double>(), parts);
+  EXPECT_LE(report.at("seconds").get<double>(), outcome.seconds);
 }
 
 TEST(Demo, TellsItsStoryIn80PlainColumns) {
