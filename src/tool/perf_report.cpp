@@ -97,8 +97,11 @@ std::function<void(std::uint64_t, double)> PerfReport::ticker(const TestRow& tes
     std::string goal = options_.iterations != 0 ? fmt::format("{} of {} operations", done, options_.iterations)
                                                 : fmt::format("{:.0f} of {:.0f} s", seconds,
                                                               static_cast<double>(options_.duration_ns) * 1e-9);
-    fmt::print(stderr, "\r\033[K  {} {}: {}, {:.3f} M operations/s", name, size_text(bytes), goal,
-               static_cast<double>(done) / seconds / 1e6);
+    // Never wider than the terminal: what is drawn over it clears one row.
+    fmt::print(stderr, "\r\033[K  {:.{}}",
+               fmt::format("{} {}: {}, {:.3f} M operations/s", name, size_text(bytes), goal,
+                           static_cast<double>(done) / seconds / 1e6),
+               kColumns - 3);
     std::fflush(stderr);
     drawn_ = true;
   };

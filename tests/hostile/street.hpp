@@ -26,7 +26,7 @@ class Resident {
  public:
   // `before`: what the tool itself is started by.
   Resident(const std::string& folder, const std::string& carrier, const std::vector<std::string>& before = {})
-      : program_(command(carrier, before), {{"TMPDIR", folder}}, true) {
+      : program_(command(carrier, before), {{"TMPDIR", folder}}, Program::By::talk) {
     const std::string line = program_.read_line(kPatienceMs / 1000.0);
     if (line != "ready") ADD_FAILURE() << "it said \"" << line << "\"";
   }

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pty.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -44,14 +45,21 @@ bool append(int& fd, std::string& text) {
 }  // namespace
 
 Program::Program(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& env,
-                 bool talk)
+                 By by)
     : start_(now()) {
+  const bool talk = by == By::talk;
   int in[2] = {-1, -1};
-  int out[2];
-  int err[2];
+  int out[2] = {-1, -1};
+  int err[2] = {-1, -1};
   // A socket, so that writing to one that has ended can be told not to raise a signal.
   if (talk && ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0) throw std::runtime_error("no socket");
-  if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+  if (by == By::terminal) {
+    const winsize size{24, 80, 0, 0};
+    if (::openpty(&out[0], &out[1], nullptr, nullptr, &size) != 0) throw std::runtime_error("no terminal");
+    for (const int fd : {out[0], out[1]}) (void)::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  } else if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) {
+    throw std::runtime_error("no pipe");
+  }
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   if (talk)
@@ -59,7 +67,7 @@ Program::Program(const std::vector<std::string>& command, const std::vector<std:
   else
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-  posix_spawn_file_actions_adddup2(&actions, err[1], 2);
+  posix_spawn_file_actions_adddup2(&actions, by == By::terminal ? out[1] : err[1], 2);
 
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -74,7 +82,7 @@ Program::Program(const std::vector<std::string>& command, const std::vector<std:
   const int failed = ::posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
   ::close(out[1]);
-  ::close(err[1]);
+  if (err[1] >= 0) ::close(err[1]);
   if (talk) ::close(in[0]);
   in_fd_ = in[1];
   out_fd_ = out[0];
@@ -110,6 +118,16 @@ std::string Program::read_line(double seconds) {
       read_ = end + 1;
       return line;
     }
+    if (!pump(until)) return {};
+  }
+}
+
+std::string Program::read_until(const std::string& words, int times, double seconds) {
+  const double until = now() + seconds;
+  for (;;) {
+    int found = 0;
+    for (std::size_t at = 0; (at = out_.find(words, at)) != std::string::npos; at += words.size()) ++found;
+    if (found >= times) return out_;
     if (!pump(until)) return {};
   }
 }

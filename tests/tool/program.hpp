@@ -20,9 +20,11 @@ struct Outcome {
 // A program that runs. Killed and reaped when it goes out of scope.
 class Program {
  public:
-  // It has nothing to read from its standard input, unless it is talked to.
+  // What it is connected to. By default it has nothing to read from its standard input. On a terminal of 80 columns it
+  // says everything in one stream, where lines end as they do on terminals: with "\r\n".
+  enum class By { pipes, talk, terminal };
   explicit Program(const std::vector<std::string>& command,
-                   const std::vector<std::pair<std::string, std::string>>& env = {}, bool talk = false);
+                   const std::vector<std::pair<std::string, std::string>>& env = {}, By by = By::pipes);
   Program(const Program&) = delete;
   ~Program();
 
@@ -30,6 +32,8 @@ class Program {
   [[nodiscard]] std::string read_line(double seconds = 20);
   // False: it does not read any more.
   [[nodiscard]] bool write_line(const std::string& line) const;
+  // Everything it said so far, once `words` are in it so often; empty at the end of it or after `seconds`.
+  [[nodiscard]] std::string read_until(const std::string& words, int times, double seconds = 20);
   // Everything until it ends; kills it after `seconds`.
   [[nodiscard]] Outcome finish(double seconds = 60);
   void signal(int number) const;
