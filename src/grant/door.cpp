@@ -28,10 +28,10 @@ struct Door::Guest {
   }
 };
 
-Door::Door(Clerk& clerk, std::size_t most, WhoIs who_is) : clerk_(clerk), most_(most), who_is_(who_is) {}
+Door::Door(Clerk& clerk, DoorLimits limits, WhoIs who_is) : clerk_(clerk), limits_(limits), who_is_(who_is) {}
 
-Result<std::unique_ptr<Door>> Door::open(const NodeId& node, Clerk& clerk, std::size_t most, WhoIs who_is) {
-  std::unique_ptr<Door> door(new Door(clerk, most, who_is));
+Result<std::unique_ptr<Door>> Door::open(const NodeId& node, Clerk& clerk, DoorLimits limits, WhoIs who_is) {
+  std::unique_ptr<Door> door(new Door(clerk, limits, who_is));
   STRAIT_TRY(door->ledger_, sys::make_published_file("strait ledger", kLedgerBytes));
   STRAIT_TRY(door->wake_, sys::Event::make());
   STRAIT_CHECK(sys::fill_random(std::as_writable_bytes(std::span(&door->probe_, 1))));
@@ -71,7 +71,7 @@ void Door::accept_all() {
     const auto who = who_is_(socket->get());
     const std::lock_guard lock(mutex_);
     // Who may not read this user's files may not map this user's memory.
-    if (!who || who->uid != sys::user_id() || guests_.size() >= most_ || !thread_.add(socket->get())) {
+    if (!who || who->uid != sys::user_id() || guests_.size() >= limits_.guests || !thread_.add(socket->get())) {
       ++counts_.refused;
       continue;
     }
@@ -150,7 +150,8 @@ Status Door::grant(Guest& guest, const Note& note, Offer offer) {
   {
     const std::lock_guard lock(mutex_);
     Granted* const granted = granted_locked(note.subject.region_id);
-    if (granted == nullptr) return fail(Code::limit, "the owner's ledger of {} grants is full", kLedgerEntries);
+    if (granted == nullptr)
+      return fail(Code::limit, "the owner's ledger is full: {} regions have grants", limits_.entries - 1);
     answer.stamp = granted->stamp;
     answer.entry = granted->entry;
     if (std::find(granted->holders.begin(), granted->holders.end(), &guest) == granted->holders.end()) {
@@ -180,7 +181,7 @@ Door::Granted* Door::granted_locked(std::uint64_t region_id) {
   if (!free_entries_.empty()) {
     made.entry = free_entries_.back();
     free_entries_.pop_back();
-  } else if (next_entry_ < kLedgerEntries) {
+  } else if (next_entry_ < limits_.entries) {
     made.entry = next_entry_++;
   } else {
     return nullptr;

@@ -56,7 +56,11 @@ struct Holdout {
   }
 };
 
-inline constexpr std::size_t kGuests = 4096;
+struct DoorLimits {
+  std::size_t guests = 4096;  // at a time; further ones are turned away
+  std::uint32_t entries =
+      kLedgerEntries;  // of the ledger that are used: one for each region that is granted, one for sleepers
+};
 
 struct DoorCounts {
   std::uint64_t guests = 0, maps = 0, copies = 0, refused = 0, revoked = 0, garbage = 0, holdouts = 0;
@@ -64,8 +68,7 @@ struct DoorCounts {
 
 class Door {
  public:
-  // `most`: guests at a time; further ones are turned away.
-  [[nodiscard]] static Result<std::unique_ptr<Door>> open(const NodeId& node, Clerk& clerk, std::size_t most = kGuests,
+  [[nodiscard]] static Result<std::unique_ptr<Door>> open(const NodeId& node, Clerk& clerk, DoorLimits limits = {},
                                                           WhoIs who_is = sys::peer_credentials);
   ~Door();
   Door(const Door&) = delete;
@@ -89,7 +92,7 @@ class Door {
     std::uint64_t stamp = 0;
     std::vector<Guest*> holders;
   };
-  Door(Clerk& clerk, std::size_t most, WhoIs who_is);
+  Door(Clerk& clerk, DoorLimits limits, WhoIs who_is);
   void serve_all();
   void accept_all();
   [[nodiscard]] bool serve(Guest& guest);  // false: it is to go
@@ -105,7 +108,7 @@ class Door {
   }
 
   Clerk& clerk_;
-  const std::size_t most_;
+  const DoorLimits limits_;
   const WhoIs who_is_;
   sys::ProcessFd listener_;
   sys::PublishedFile ledger_;

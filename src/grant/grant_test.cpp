@@ -66,9 +66,9 @@ struct Memory {
 };
 
 struct Owner final : Clerk {
-  explicit Owner(std::size_t most = kGuests, WhoIs who_is = sys::peer_credentials) {
+  explicit Owner(DoorLimits limits = {}, WhoIs who_is = sys::peer_credentials) {
     if (!sys::fill_random(id)) throw std::runtime_error("random");
-    door = Door::open(id, *this, most, who_is).value();
+    door = Door::open(id, *this, limits, who_is).value();
   }
   Result<Offer> on_ask(const Subject& subject, const Proof&, Way) override {
     const auto found = memories.find(subject.region_id);
@@ -166,6 +166,34 @@ TEST(Grant, OnceRevokedIsNotFoundAndLetGo) {
   }
   EXPECT_EQ(visitor.host->window_count(), 100u);
   for (const auto& [id, memory] : owner.memories) EXPECT_EQ(visitor.reach(memory->subject) != nullptr, memory->shared);
+}
+
+TEST(Grant, IsRefusedWhenTheLedgerIsFull) {
+  Owner owner({.entries = 4});
+  const Visitor visitor(owner), other(owner);
+  Memory* const first[] = {&owner.add(), &owner.add(), &owner.add()};
+  Memory& one_more = owner.add();
+  for (const Memory* const memory : first) ASSERT_TRUE(visitor.host->ask(memory->subject, {}, soon()));
+  for (int again = 0; again < 2; ++again) {
+    const auto asked = visitor.host->ask(one_more.subject, {}, soon());
+    ASSERT_FALSE(asked);
+    EXPECT_EQ(asked.error().code, Code::limit);
+    EXPECT_EQ(asked.error().text, "the owner's ledger is full: 3 regions have grants");
+  }
+  EXPECT_FALSE(owner.door->is_held(one_more.subject.region_id));
+  EXPECT_EQ(owner.door->counts().refused, 2u);
+  // Those that are in it go on, for others too.
+  for (const Memory* const memory : first) {
+    EXPECT_NE(visitor.reach(memory->subject), nullptr);
+    EXPECT_TRUE(other.host->ask(memory->subject, {}, soon()));
+    EXPECT_NE(other.reach(memory->subject), nullptr);
+  }
+  // What is revoked makes room.
+  first[1]->shared = false;
+  EXPECT_TRUE(owner.door->revoke(first[1]->subject.region_id, soon()).empty());
+  EXPECT_TRUE(visitor.host->ask(one_more.subject, {}, soon()));
+  EXPECT_NE(visitor.reach(one_more.subject), nullptr);
+  EXPECT_EQ(visitor.reach(first[1]->subject), nullptr);
 }
 
 TEST(Grant, IsNotRevokedWhileSomebodyIsInside) {
@@ -287,7 +315,7 @@ TEST(Grant, IsAskedOfTheSameUserOnly) {
 }
 
 TEST(Grant, IsGivenToTheSameUserOnly) {
-  const Owner owner(kGuests, another_user);
+  const Owner owner({}, another_user);
   const auto host = Host::visit(owner.id, soon());
   ASSERT_FALSE(host);
   EXPECT_NE(host.error().code, Code::timeout) << "it is turned away, not left standing";
@@ -296,7 +324,7 @@ TEST(Grant, IsGivenToTheSameUserOnly) {
 }
 
 TEST(Hostile, AFloodOfGuestsIsTurnedAwayAndOthersAreServed) {
-  Owner owner(3);
+  Owner owner({.guests = 3});
   Memory& memory = owner.add();
   const Visitor visitor(owner);
   std::vector<sys::Fd> flood;
