@@ -78,6 +78,10 @@ constexpr std::array kTable = {
               "How operations reach the memory of a peer on this host: by a mapping of it (map), by the kernel's copy "
               "between processes (copy), only through the owner's NIC (ring), or by the best there is.",
               "auto|map|copy|ring"},
+    OptionRow{"revoked_pages", "keep", choice,
+              "Host memory that peers had mapped keeps its pages when it is revoked and they say that they have let go "
+              "(keep), or gets others whatever they say (leave).",
+              "keep|leave"},
     OptionRow{"roce_address", "auto", text,
               "Address the software NIC's packets come from; auto: the one of `listen`, on loopback one of its own.",
               nullptr},

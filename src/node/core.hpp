@@ -347,4 +347,5 @@ struct strait_memory {
   strait::node::Reached::Files files;  // of `networked` memory; gone before the memory
   std::uint32_t shared = 0;            // regions over it; under regions_mutex
   bool dropped = false;                // goes with the last of them; the same lock
+  bool mapped = false;                 // some peer was given the pages it has now; the same lock
 };

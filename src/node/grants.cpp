@@ -142,6 +142,7 @@ Result<grant::Offer> Core::on_ask(const grant::Subject& subject, const grant::Pr
     if ((subject.access & STRAIT_REMOTE_WRITE) != 0 && region.signals.fd() >= 0) {
       STRAIT_TRY(offer.signals, sys::Fd::copy_of(region.signals.fd()));
     }
+    if (region.memory != nullptr) region.memory->mapped = true;
     return offer;
   }
   if (settings_.grants == Grants::map || only == grant::Way::map)
@@ -248,16 +249,19 @@ std::optional<std::vector<strait_region*>> Core::all_revoked_beside_locked(const
   return others;
 }
 
-// Somebody still maps the region's pages. They are left to it: the memory gets others, with the same bytes, at the same
-// address. Only where nobody may refer to the old ones any more.
+// Somebody still maps the region's pages, or may: a peer's word is no proof, and one that has gone may have handed the
+// file on. They are left to it: the memory gets others, with the same bytes, at the same address. Only where nobody may
+// refer to the old ones any more.
 const char* Core::leave_pages(strait_region& region, const std::vector<grant::Holdout>& holdouts) {
-  if (holdouts.empty() || region.left_behind) return nullptr;
+  if ((holdouts.empty() && settings_.trusts_let_go) || region.left_behind) return nullptr;
   counters_.get("grant_holdouts").add(holdouts.size());
   {
     const std::lock_guard lock(regions_mutex_);
-    if (region.memory == nullptr || region.claim.sort != STRAIT_SORT_HOST)
-      return "this memory cannot be given other pages";
-    if (!all_revoked_beside_locked(region)) return "other regions of this memory are in use";
+    const bool has_others = region.memory != nullptr && region.claim.sort == STRAIT_SORT_HOST;
+    if (holdouts.empty() && (!has_others || !region.memory->mapped)) return nullptr;
+    if (!has_others) return "this memory cannot be given other pages";
+    if (!all_revoked_beside_locked(region))
+      return holdouts.empty() ? nullptr : "other regions of this memory are in use";  // the last of them sees to it
   }
   // Registrations name the old pages.
   region.local.reset();
@@ -270,14 +274,19 @@ const char* Core::leave_pages(strait_region& region, const std::vector<grant::Ho
   {
     const std::lock_guard lock(regions_mutex_);
     region.left_behind = true;
+    region.memory->mapped = false;
     if (const auto others = all_revoked_beside_locked(region)) {
       for (strait_region* const one : *others) one->left_behind = true;
     }
   }
   counters_.get("pages_left").add();
-  log_.write(Level::warn,
-             "{} did not let go of region {} in time: its pages were left to it, and the memory has others now",
-             holdouts[0].who(), region.id);
+  if (holdouts.empty()) {
+    log_.write(Level::debug, "region {} had been mapped by peers: the memory has other pages now", region.id);
+  } else {
+    log_.write(Level::warn,
+               "{} did not let go of region {} in time: its pages were left to it, and the memory has others now",
+               holdouts[0].who(), region.id);
+  }
   return nullptr;
 }
 

@@ -368,6 +368,10 @@ Status Core::revoke(strait_region& region, sys::Deadline deadline) {
     if (turn > 64) (void)sys::nap_on(-1, 50'000);
   }
   if (const char* const why = leave_pages(region, holdouts); why != nullptr) {
+    if (holdouts.empty()) {
+      return quarantined(region, fail(Code::timeout, "peers had mapped the region, and {}; it stays quarantined", why),
+                         "revoke again when memory is free; do not put new data into the memory before");
+    }
     return quarantined(
         region,
         fail(Code::timeout, "no operation finds the region any more, but {} {}, and {}; it stays quarantined",

@@ -21,6 +21,7 @@ Settings Settings::from(const Options& options) {
              : grants == "map"  ? Grants::map
              : grants == "copy" ? Grants::copy
                                 : Grants::automatic;
+  s.trusts_let_go = options.text("revoked_pages") == "keep";
   s.deadline_ns = options.duration_ns("deadline");
   s.connect_deadline_ns = options.duration_ns("connect_deadline");
   s.ack_timeout_ns = options.duration_ns("ack_timeout");

@@ -27,6 +27,7 @@ struct Settings {
   std::uint32_t lane_depth = 0;
   bool allow_staging = false;
   Grants grants = Grants::automatic;
+  bool trusts_let_go = true;
   exports::Reach reach = exports::Reach::automatic;
   std::uint64_t staging_piece_bytes = 0;
 
