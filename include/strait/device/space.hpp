@@ -34,6 +34,19 @@
 #else
 #define STRAIT_HD_INLINE STRAIT_HD inline __attribute__((always_inline))
 #endif
+// A loop over a few words. g++ at -O2 leaves it a loop, and then the words go through memory.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define STRAIT_UNROLL _Pragma("GCC unroll 16")
+#else
+#define STRAIT_UNROLL
+#endif
+// What is off the usual way. A CPU calls it, so that the usual way has the registers to itself; on a GPU a call costs
+// more than that, and stack.
+#if defined(__CUDACC__) || defined(__HIP__)
+#define STRAIT_HD_SELDOM STRAIT_HD_INLINE
+#else
+#define STRAIT_HD_SELDOM STRAIT_HD inline __attribute__((noinline))
+#endif
 
 namespace strait::device {
 

@@ -14,6 +14,7 @@ namespace strait::device::cxi {
 template <std::size_t Words>
 STRAIT_HD_INLINE void store_command(std::uint8_t* at, const std::uint64_t (&words)[Words]) {
   static_assert(Words % 2 == 0);
+  STRAIT_UNROLL
   for (std::size_t i = 0; i < Words; i += 2) store_segment(at + i * 8, words[i], words[i + 1]);
 }
 
@@ -39,10 +40,23 @@ struct Destination {
 };
 struct Telling {
   std::uint32_t flags;  // wire::cxi::kEvent...
-  std::uint32_t ct;     // 0: nobody counts
-  std::uint32_t eq;     // 0: nobody is told
   std::uint32_t initiator;
+  std::uint64_t whom;  // told_by_...()
 };
+// Counter and event queue, where DMA commands and the state of immediate ones have them: in word 3. 0: nobody counts,
+// nobody is told.
+STRAIT_HD_INLINE std::uint64_t told_by_event(std::uint32_t eq) {
+  wire::cxi::FullDmaCmd c{};
+  c.set_eq(eq);
+  return c.words[3];
+}
+// The same, with another counter.
+STRAIT_HD_INLINE std::uint64_t told_by_counter(std::uint64_t told, std::uint32_t ct) {
+  wire::cxi::FullDmaCmd c{};
+  c.words[3] = told;
+  c.set_ct(ct);
+  return c.words[3];
+}
 
 template <class Cmd>
 STRAIT_HD_INLINE void fill_dma(Cmd& c, wire::cxi::CmdSize size, wire::cxi::DmaOp op, const Destination& to,
@@ -55,8 +69,7 @@ STRAIT_HD_INLINE void fill_dma(Cmd& c, wire::cxi::CmdSize size, wire::cxi::DmaOp
   c.set_remote_offset(to.remote_offset);
   c.set_local_addr(local);
   c.set_request_len(bytes);
-  c.set_ct(tell.ct);
-  c.set_eq(tell.eq);
+  c.words[3] |= tell.whom;
   c.set_initiator(tell.initiator);
 }
 
@@ -109,8 +122,7 @@ STRAIT_HD_INLINE wire::cxi::CStateCmd c_state(std::uint32_t index_ext, std::uint
   c.set_initiator(tell.initiator);
   c.set_index_ext(index_ext);
   c.set_user_ptr(user_ptr);
-  c.set_ct(tell.ct);
-  c.set_eq(tell.eq);
+  c.words[3] |= tell.whom;
   return c;
 }
 

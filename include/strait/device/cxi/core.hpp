@@ -35,7 +35,7 @@ class Core {
     abort_ = state.abort;
     transmit_.open(state.transmit);
     triggered_.open(state.triggered);
-    eq_ = state.event_queue;
+    told_ = told_by_event(state.event_queue);
     initiator_ = state.initiator;
     if constexpr (!kShared) signalled_ = state.signalled;
     use_counter(0);
@@ -78,12 +78,13 @@ class Core {
     const bool block = transmit_.block_ready();
     return (how.counter == counter_) & block;
   }
-  STRAIT_HD_INLINE Posted make_ready(const How& how) {
-    use_counter(how.counter);
-    return within(how.room_ns, [&] { return transmit_.make_block_ready(); });
+  STRAIT_HD_SELDOM Posted make_ready(std::uint32_t counter, std::uint64_t room_ns) {
+    use_counter(counter);
+    return within(room_ns, [&] { return transmit_.make_block_ready(); });
   }
   STRAIT_HD_INLINE Telling tell(std::uint32_t when, const How& how) const {
-    return how.silent ? Telling{kQuiet, 0, eq_, initiator_} : Telling{kQuiet | when, number_, eq_, initiator_};
+    return how.silent ? Telling{kQuiet, initiator_, told_by_counter(told_, 0)}
+                      : Telling{kQuiet | when, initiator_, told_};
   }
   STRAIT_HD_INLINE void write_block(const std::uint64_t (&words)[8], const How& how) {
     store_command(transmit_.take_block(), words);
@@ -153,14 +154,14 @@ class Core {
   template <bool Whole = false>
   STRAIT_HD_INLINE void show(const How& how) {
     const bool arms = how.arm && !how.silent;
-    if (arms) arm_ahead(how);
+    if (arms) arm_ahead(how.counter, how.arm_ahead);
     if (!how.ring_later) {
       if constexpr (Whole && !kShared)
         transmit_.ring_whole();
       else
         transmit_.ring();
     }
-    if (arms) arm_later_ones(how);
+    if (arms) arm_later_ones(how.arm_ahead);
   }
   STRAIT_HD_INLINE bool drained() { return transmit_.drained() && triggered_.drained(); }
 
@@ -422,7 +423,8 @@ class Core {
   }
   STRAIT_HD_INLINE void write_put(std::uint8_t* at, std::uint64_t ticket, std::uint64_t local, std::uint32_t lac,
                                   const Destination& to, std::uint32_t bytes, const How& how) {
-    const Telling tell{kQuiet | wire::cxi::kEventCtAck, place_of(ticket).counter.number, eq_, initiator_};
+    const Telling tell{kQuiet | wire::cxi::kEventCtAck, initiator_,
+                       told_by_counter(told_, place_of(ticket).counter.number)};
     store_command(at, full_dma(wire::cxi::DmaOp::put, to, local, lac, bytes, tell, how.match_bits, how.tag).words);
   }
   STRAIT_HD_INLINE void write_signal(std::uint8_t* dma_at, std::uint8_t* event_at, std::uint64_t ticket,
@@ -430,7 +432,7 @@ class Core {
     const SignalPlace& place = place_of(ticket);
     store_doorbell(place.operand, value);  // the device reads it: a store of its own
     const std::uint32_t number = place.counter.number;
-    const Telling tell{kQuiet | wire::cxi::kEventCtAck, number, eq_, initiator_};
+    const Telling tell{kQuiet | wire::cxi::kEventCtAck, initiator_, told_by_counter(told_, number)};
     const std::uint64_t from = before(ticket);
     store_trig_dma(dma_at, number, (from + 1) & wire::cxi::kCtSuccessMask,
                    amo_dma(false, word, place.operand_iova, place.operand_lac, add_words(), {}, tell, 0, how.tag));
@@ -474,10 +476,10 @@ class Core {
   // For everything posted so far, and for what comes next if How asks for that: several events are one ring and one
   // look of the device. Beyond a wrap an event comes at once; the wait sees to that, and to one that found no room.
   // Threads that share do not: there may be one under way.
-  STRAIT_HD_INLINE void arm_ahead(const How& how) {
+  STRAIT_HD_SELDOM void arm_ahead(std::uint32_t counter, std::uint32_t many) {
     if constexpr (!kShared) {
-      watch(how.counter);
-      const std::uint64_t goal = posted_on(how.counter) & wire::cxi::kCtSuccessMask;
+      watch(counter);
+      const std::uint64_t goal = posted_on(counter) & wire::cxi::kCtSuccessMask;
       if (goal - ahead_from_ < ahead_) {  // it was, some operations ago
         watched_.armed = goal + 1;
         ahead_ -= static_cast<std::uint32_t>(goal - ahead_from_);
@@ -485,12 +487,12 @@ class Core {
         return;
       }
       ahead_ = 0;
-      if (!arm(how.counter, goal, 0) || how.arm_ahead <= 1) return;
+      if (!arm(counter, goal, 0) || many <= 1) return;
       // Before the wrap those beyond it would come at once, and be gone when they are needed.
-      if (look(how.counter).success() > goal) return;
+      if (look(counter).success() > goal) return;
       ahead_from_ = goal;
       ahead_ = 1;
-      while (arm_another(how)) {
+      while (arm_another(many)) {
       }
       triggered_.ring();
       unshown_ = 0;
@@ -498,19 +500,19 @@ class Core {
   }
   // Behind the operation: one event more, for a later one. Its block was the device's before and takes a while to come,
   // but now there is nothing to do but wait. Rung for when a quarter of all is not shown, or the one that is needed.
-  STRAIT_HD_INLINE void arm_later_ones(const How& how) {
+  STRAIT_HD_SELDOM void arm_later_ones(std::uint32_t many) {
     if constexpr (!kShared) {
       if (ahead_ == 0) return;
-      if (arm_another(how)) ++unshown_;
+      if (arm_another(many)) ++unshown_;
       if (unshown_ * 4 < ahead_) return;
       triggered_.ring();
       unshown_ = 0;
     }
   }
   // Not shown yet. False: there are enough, or there is no room.
-  STRAIT_HD_INLINE bool arm_another(const How& how) {
+  STRAIT_HD_INLINE bool arm_another(std::uint32_t many) {
     const std::uint64_t threshold = ahead_from_ + ahead_;
-    if (ahead_ >= how.arm_ahead || threshold > wire::cxi::kCtSuccessMask) return false;
+    if (ahead_ >= many || threshold > wire::cxi::kCtSuccessMask) return false;
     const auto event = [&](std::uint8_t* at) { store_ct(at, trig_event(watched_.number, threshold)); };
     if (!emit<1>(triggered_, event)) return false;
     ++ahead_;
@@ -524,7 +526,7 @@ class Core {
     settle();
     ahead_ = 0;  // counted for one counter at a time
     counter_ = counter;
-    number_ = counters_[counter].counter.number;
+    told_ = told_by_counter(told_, counters_[counter].counter.number);
     if constexpr (!kShared) posted_ = counters_[counter].posted;
   }
   STRAIT_HD_INLINE void settle() {
@@ -562,14 +564,13 @@ class Core {
   std::uint64_t c_state_[4] = {0, 0, 0, 0};
   std::uint64_t signalled_ = 0;
   std::uint32_t counter_ = kNone;
-  std::uint32_t number_ = 0;
+  std::uint64_t told_ = 0;    // by operations: on which counter, in which event queue
   std::uint32_t since_ = 0;   // one owner: so many more were posted on it
   std::uint64_t posted_ = 0;  // than these
   Watched watched_;
   std::uint32_t ahead_ = 0;    // one owner: so many events are armed, for this count and those behind it
   std::uint32_t unshown_ = 0;  // of which the last so many were not rung for
   std::uint64_t ahead_from_ = 0;
-  std::uint32_t eq_ = 0;
   std::uint32_t initiator_ = 0;
 };
 

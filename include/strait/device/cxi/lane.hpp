@@ -360,13 +360,14 @@ class Lane {
       Pending out{0, how.counter, false, Posted::ok};
       group_.sync();
       if (group_.rank() == 0) {
-        const auto make_ready = [&] {
+        bool ready = core_.ready(how);
+        ready = fine & ready & (bytes <= kLongest);
+        if (!ready) {
           out = check_length(fine, bytes, how);
-          if (out.ok()) out.posted = core_.make_ready(how);
-          return out.ok();
-        };
-        const bool ready = core_.ready(how);
-        if ((fine & ready & (bytes <= kLongest)) || make_ready()) {
+          if (out.ok()) out.posted = core_.make_ready(how.counter, how.room_ns);
+          ready = out.ok();
+        }
+        if (ready) {
           core_.write_block(command(core_.tell(when, how)).words, how);
           core_.template show<true>(how);
           out.posted = Posted::ok;
