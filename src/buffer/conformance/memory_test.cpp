@@ -81,9 +81,11 @@ TEST_F(Conformance, HostMemoryOfOthersIsNotClaimed) {
 }
 
 TEST_F(Conformance, FreedMemoryIsNobodysAndAReusedAddressIsSomebodyElse) {
+  constexpr int kRounds = 50;
+  give_back(memory(1 << 20));  // what a driver keeps from its first use on
   const std::uint64_t before = provider_->free_bytes(0);
   std::set<std::uint64_t> identities;
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < kRounds; ++i) {
     const auto base = provider_->allocate(0, 1 << 20);
     ASSERT_TRUE(base) << base.error().explain();
     const auto claim = provider_->classify(*base);
@@ -101,7 +103,9 @@ TEST_F(Conformance, FreedMemoryIsNobodysAndAReusedAddressIsSomebodyElse) {
     EXPECT_TRUE(identity == 0 || provider_->identity({*base, 1 << 20}) != identity);
   }
   if (before != 0) {
-    EXPECT_GE(provider_->free_bytes(0) + (64 << 20), before) << "device memory leaked";
+    constexpr std::uint64_t kSlack = 16 << 20;  // others use the device, too
+    static_assert(kSlack < std::uint64_t{kRounds} << 20, "or a leak of every round fits in");
+    EXPECT_GE(provider_->free_bytes(0) + kSlack, before) << "device memory leaked";
   }
 }
 
