@@ -19,7 +19,7 @@ file(GLOB headers ${PROJECT_SOURCE_DIR}/include/strait/wire/*.hpp ${PROJECT_SOUR
   ${PROJECT_SOURCE_DIR}/include/strait/device/cxi/*.hpp ${PROJECT_SOURCE_DIR}/include/strait/cxi.h
   ${PROJECT_SOURCE_DIR}/include/strait/cxi/*.hpp)
 foreach(name every_header every_lane every_cxi every_cxi_names every_cxi_format wqe_from_piece lane_put lane_posts cxi_put
-    byte_stores)
+    byte_stores reach_scopes)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/${name}.cu)
   add_custom_command(
     OUTPUT ${name}.hip.o ${name}.gcn
@@ -39,3 +39,5 @@ add_custom_target(strait_device_gpu ALL DEPENDS ${made})
 include(whole_stores_test.cmake)
 strait_whole_stores(hipcc gcn gpu "")
 strait_whole_stores(clang_ptx ptx gpu "")
+include(scopes_test.cmake)
+strait_scopes(clang gpu "")

@@ -24,7 +24,7 @@ file(GLOB headers ${PROJECT_SOURCE_DIR}/include/strait/wire/*.hpp ${PROJECT_SOUR
   ${PROJECT_SOURCE_DIR}/include/strait/device/cxi/*.hpp ${PROJECT_SOURCE_DIR}/include/strait/cxi.h
   ${PROJECT_SOURCE_DIR}/include/strait/cxi/*.hpp)
 foreach(name every_header every_lane every_cxi every_cxi_names every_cxi_format wqe_from_piece lane_put lane_posts cxi_put
-    byte_stores)
+    byte_stores reach_scopes)
   add_custom_command(
     OUTPUT ${name}.cu.o ${name}.ptx
     COMMAND ${STRAIT_NVCC} ${flags} -c ${CMAKE_CURRENT_SOURCE_DIR}/${name}.cu -o ${name}.cu.o
@@ -65,6 +65,8 @@ foreach(name lane_put lane_posts cxi_put)
 endforeach()
 include(whole_stores_test.cmake)
 strait_whole_stores(nvcc_ptx ptx device strait_nvcc)
+include(scopes_test.cmake)
+strait_scopes(nvcc device strait_nvcc)
 if(disassemble)
   strait_whole_stores(nvcc_sass sass device strait_nvcc)
 endif()

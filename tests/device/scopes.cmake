@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -DASSEMBLY=file.ptx -DKERNEL=name -DWHAT=fence|atomic -DSCOPE=cta|gpu|sys -DLEAST=n -P scopes.cmake: fails if one of the
+# kernel's fences, or of its atomics and ordered loads and stores, has another scope, or if there are fewer than n.
+file(READ ${ASSEMBLY} text)
+# A semicolon would make two elements of an instruction that a list holds.
+string(REPLACE ";" "" text "${text}")
+string(FIND "${text}" ".entry ${KERNEL}(" begin)
+if(begin EQUAL -1)
+  message(FATAL_ERROR "${ASSEMBLY}: no kernel ${KERNEL}")
+endif()
+string(SUBSTRING "${text}" ${begin} -1 kernel)
+string(FIND "${kernel}" "\n}" end)
+string(SUBSTRING "${kernel}" 0 ${end} kernel)
+if(WHAT STREQUAL "fence")
+  set(instruction "fence\\.[a-z_]+")
+else()
+  set(instruction "(atom|red|ld|st)\\.(relaxed|acquire|release|acq_rel)")
+endif()
+string(REGEX MATCHALL "[ \t]${instruction}\\.(cta|cluster|gpu|sys)[. \t\n]" all "${kernel}")
+string(REGEX MATCHALL "[ \t]${instruction}\\.${SCOPE}[. \t\n]" right "${kernel}")
+list(LENGTH all all_count)
+list(LENGTH right right_count)
+if(NOT all_count EQUAL right_count)
+  message(FATAL_ERROR "${KERNEL}: ${right_count} of ${all_count} instructions have the scope ${SCOPE}: ${all}")
+endif()
+if(all_count LESS LEAST)
+  message(FATAL_ERROR "${KERNEL}: ${all_count} instructions of scope ${SCOPE}, there are ${LEAST} at least")
+endif()
