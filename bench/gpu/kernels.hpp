@@ -100,6 +100,13 @@ struct Part {
 #endif
     return value;
   }
+  STRAIT_HD_INLINE unsigned count(bool yes) const {
+#if defined(STRAIT_TARGET_CUDA)
+    return static_cast<unsigned>(__popc(__ballot_sync(kMask, yes ? 1 : 0)));
+#else
+    return yes ? 1 : 0;
+#endif
+  }
 };
 
 struct Work {
