@@ -404,7 +404,7 @@ typedef struct strait_nic_qp_request {
 typedef struct strait_nic_qp {
   uint32_t qpn;
   uint32_t reserved;
-  void* doorbell; /* where to store the 8 doorbell bytes */
+  void* doorbell; /* where to store the 8 doorbell bytes; on a page with nothing of the program's */
 } strait_nic_qp;
 
 typedef struct strait_nic_connect_request {

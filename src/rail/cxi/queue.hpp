@@ -72,7 +72,6 @@ class QueuePair {
   [[nodiscard]] std::uint32_t qpn() const { return qpn_; }
   [[nodiscard]] std::uint32_t serial() const { return serial_; }
   [[nodiscard]] std::uint32_t pd() const { return pd_; }
-  [[nodiscard]] void* doorbell() { return &doorbell_; }
   [[nodiscard]] std::string describe() const;
   bool noted = false;  // by the rail: it is to be served in this pass
 
@@ -195,7 +194,6 @@ class QueuePair {
   const std::uint32_t rq_entries_;
   const std::uint32_t rq_stride_bytes_;
   const std::uint32_t* record_;  // be32: receive, send
-  alignas(64) std::uint64_t doorbell_ = 0;
 
   State state_ = State::made;
   std::uint32_t qpn_ = 0;

@@ -65,6 +65,7 @@ Result<std::unique_ptr<CxiRail>> CxiRail::open(const std::string& config) {
 Result<std::unique_ptr<CxiRail>> CxiRail::open(std::unique_ptr<Port> port) {
   std::unique_ptr<CxiRail> rail(new CxiRail(std::move(port)));
   rail->port_->dispatch = [self = rail.get()](const Event& event) { self->dispatch(event); };
+  STRAIT_CHECK(rail->doorbells_.make());
   STRAIT_CHECK(rail->port_->enable_portals());
   rail->memory_.probe_dmabuf();
   return rail;
@@ -175,7 +176,7 @@ Result<strait_nic_qp> CxiRail::create_qp(const strait_nic_qp_request& request) {
   STRAIT_TRY(auto queue, QueuePair::make(*port_, memory_, next_serial_, request, *sends, *receives, counts_));
   next_serial_ = (next_serial_ + 1) & kSerialMask;
   ++*users;
-  const strait_nic_qp out{queue->qpn(), 0, queue->doorbell()};
+  const strait_nic_qp out{queue->qpn(), 0, doorbells_.of(queue->qpn())};
   by_serial_[queue->serial()] = queue.get();
   queues_.emplace(out.qpn, std::move(queue));
   return out;

@@ -19,6 +19,7 @@
 #include "rail/cxi/port.hpp"
 #include "rail/cxi/queue.hpp"
 #include "rail/proxy/completion_queues.hpp"
+#include "rail/proxy/doorbells.hpp"
 #include "strait/plugin.h"
 
 namespace strait::rail::cxi {
@@ -76,6 +77,7 @@ class CxiRail {
   QueueCounts counts_;
   std::map<std::uint32_t, std::uint32_t> domains_;  // how many objects belong to each
   Registrations memory_;
+  proxy::Doorbells doorbells_;
   proxy::CompletionQueues completions_;
   std::unordered_map<std::uint32_t, std::unique_ptr<QueuePair>> queues_;  // they go first
   std::unordered_map<std::uint32_t, QueuePair*> by_serial_;

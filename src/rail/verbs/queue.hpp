@@ -60,7 +60,6 @@ class ProxyQueue {
 
   [[nodiscard]] std::uint32_t qpn() const { return qp_->qp_num; }
   [[nodiscard]] std::uint32_t pd() const { return pd_; }
-  [[nodiscard]] void* doorbell() { return &doorbell_; }
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] CompletionWriter& send_writer() { return sends_; }
   [[nodiscard]] CompletionWriter& receive_writer() { return receives_; }
@@ -116,7 +115,6 @@ class ProxyQueue {
   const std::uint32_t rq_entries_;
   const std::uint32_t rq_stride_bytes_;
   const std::uint32_t* record_;  // be32: receive, send
-  alignas(64) std::uint64_t doorbell_ = 0;
 
   State state_ = State::made;
   bool armed_ = false;

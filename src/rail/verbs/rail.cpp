@@ -59,6 +59,7 @@ Result<std::unique_ptr<VerbsRail>> VerbsRail::open(const std::string& config) {
   STRAIT_CHECK(rail->wakers_.add(rail->port_.context()->async_fd));
   const Owner<ibv_pd, ibv_dealloc_pd> probe(ibv_alloc_pd(rail->port_.context()));
   if (!probe) return fail_errno(errno, fmt::format("{} made no protection domain", rail->port_.name()));
+  STRAIT_CHECK(rail->doorbells_.make());
   rail->memory_.probe_dmabuf(probe.get());
   return rail;
 }
@@ -162,7 +163,7 @@ Result<strait_nic_qp> VerbsRail::create_qp(const strait_nic_qp_request& request)
   STRAIT_TRY(auto queue, ProxyQueue::make(port_, domain->domain.get(), channel_.get(), request, *sends, *receives,
                                           counts_, events_));
   ++domain->users;
-  const strait_nic_qp out{queue->qpn(), 0, queue->doorbell()};
+  const strait_nic_qp out{queue->qpn(), 0, doorbells_.of(queue->qpn())};
   queues_.emplace(out.qpn, std::move(queue));
   return out;
 }

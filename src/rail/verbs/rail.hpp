@@ -18,6 +18,7 @@
 
 #include "base/error.hpp"
 #include "rail/proxy/completion_queues.hpp"
+#include "rail/proxy/doorbells.hpp"
 #include "rail/verbs/events.hpp"
 #include "rail/verbs/memory.hpp"
 #include "rail/verbs/port.hpp"
@@ -87,6 +88,7 @@ class VerbsRail {
   ProxyCounts counts_;
   std::map<std::uint32_t, Domain> domains_;
   Memory memory_;
+  proxy::Doorbells doorbells_;
   proxy::CompletionQueues completions_;
   std::unordered_map<std::uint32_t, std::unique_ptr<ProxyQueue>> queues_;  // they go first
 };
