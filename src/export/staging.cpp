@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/staging.hpp"
 
+#include <cstddef>
 #include <utility>
 
 #include "buffer/host.hpp"
+#include "sys/mapping.hpp"
 
 namespace strait::exports {
 namespace {
 constexpr std::int64_t kDrainNs = 1'000'000'000;
+
+bool pins(const strait_memory_port& port) {
+  return port.struct_size >= offsetof(strait_memory_port, release) + sizeof port.release && port.prepare != nullptr &&
+         port.release != nullptr;
+}
 }  // namespace
 
 Result<Staging> Staging::make(buffer::Providers& providers, const buffer::Claim& claim, buffer::Range range) {
@@ -21,13 +28,24 @@ Result<Staging> Staging::make(buffer::Providers& providers, const buffer::Claim&
     return fail(Code::unsupported, "{} has no copy engine to stage with", claim.device->name);
   }
   STRAIT_TRY(buffer::Memory bounce, providers.allocate(buffer::kHostDevice, range.length_bytes));
-  return Staging(claim.provider, range, std::move(bounce));
+  Staging made(claim.provider, range, std::move(bounce));
+  made.pin();
+  return made;
+}
+
+// A vendor that pins nothing, or not so much, still copies.
+void Staging::pin() {
+  const strait_memory_port* const port = provider_->port();
+  if (port == nullptr || !pins(*port)) return;
+  const std::uint64_t bytes = sys::round_up(bounce_.size(), sys::page_bytes());
+  if (port->prepare(port->context, bounce_.data(), bytes) == 0) pinned_by_ = port;
 }
 
 Staging::Staging(Staging&& other) noexcept
     : provider_(other.provider_),
       range_(other.range_),
       bounce_(std::move(other.bounce_)),
+      pinned_by_(std::exchange(other.pinned_by_, nullptr)),
       pending_ticket_(other.pending_ticket_),
       pending_(std::exchange(other.pending_, false)),
       failed_ticket_(other.failed_ticket_),
@@ -36,7 +54,11 @@ Staging::Staging(Staging&& other) noexcept
 
 Staging::~Staging() {
   if (pending_) (void)settle(sys::Deadline::after_ns(kDrainNs));
-  if (pending_) bounce_.abandon();
+  if (pending_) {
+    bounce_.abandon();  // pinned as it is: the provider lets go of what is left when it closes
+  } else if (pinned_by_ != nullptr) {
+    pinned_by_->release(pinned_by_->context, bounce_.data());
+  }
 }
 
 Status Staging::check(std::uint64_t offset, std::uint64_t length_bytes) const {

@@ -58,6 +58,7 @@ Status Core::stage(strait_region& region, const buffer::Claim& claim) {
   }
   STRAIT_TRY(exports::Staging staging,
              exports::Staging::make(*providers_, claim, {region.address, region.length_bytes}));
+  counters_.get(staging.pinned() ? "staged_pinned" : "staged_plain").add();
   region.staging = std::make_unique<exports::Staging>(std::move(staging));
   region.staged = true;
   region.local_address = reinterpret_cast<std::uint64_t>(region.staging->data());

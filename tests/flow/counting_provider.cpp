@@ -149,10 +149,8 @@ std::int32_t free_piece(strait_provider*, std::uint64_t address, strait_plugin_e
 }
 
 // Both sides through the file where they are ours.
-std::int32_t copy(strait_provider*, std::uint64_t to, std::uint64_t from, std::uint64_t length, std::uint64_t* ticket,
-                  strait_plugin_error* error) {
+std::int32_t move_now(std::uint64_t to, std::uint64_t from, std::uint64_t length, strait_plugin_error* error) {
   const std::lock_guard lock(mutex);
-  *ticket = 0;
   std::uint64_t base = 0;
   if (const Piece* const piece = piece_at(to, base)) {
     if (pwrite(piece->memfd, reinterpret_cast<const void*>(from), length, static_cast<off_t>(to - base)) ==
@@ -164,6 +162,69 @@ std::int32_t copy(strait_provider*, std::uint64_t to, std::uint64_t from, std::u
       return 0;
   }
   return refuse(error, "counted memory cannot be copied");
+}
+
+struct UnderWay {
+  std::uint64_t to, from, length_bytes;
+};
+std::map<std::uint64_t, UnderWay> under_way;
+std::uint64_t last_ticket = 0;
+
+std::int32_t copy(strait_provider*, std::uint64_t to, std::uint64_t from, std::uint64_t length, std::uint64_t* ticket,
+                  strait_plugin_error* error) {
+  *ticket = 0;
+  if (control.on_copy != nullptr) control.on_copy(control.context, to, from, length);
+  if (control.may_end == nullptr) return move_now(to, from, length, error);
+  const std::lock_guard lock(mutex);
+  under_way[*ticket = ++last_ticket] = {to, from, length};
+  return 0;
+}
+
+std::int32_t copy_done(strait_provider*, std::uint64_t ticket) {
+  UnderWay copy{};
+  {
+    const std::lock_guard lock(mutex);
+    const auto found = under_way.find(ticket);
+    if (found == under_way.end()) return 1;
+    copy = found->second;
+  }
+  if (control.may_end != nullptr && control.may_end(control.context) == 0) return 0;
+  {
+    const std::lock_guard lock(mutex);
+    under_way.erase(ticket);
+  }
+  return move_now(copy.to, copy.from, copy.length_bytes, nullptr) == 0 ? 1 : -8;
+}
+
+std::int32_t memory_port(strait_provider*, strait_memory_port* out, strait_plugin_error* error) {
+  if (control.can_pin == 0) return refuse(error, "counted memory is reached by its file");
+  strait_memory_port port{};
+  port.abi_version = STRAIT_PLUGIN_ABI;
+  port.struct_size = sizeof port;
+  port.read = [](void*, std::uint64_t address, void* into, std::uint64_t length) {
+    return move_now(reinterpret_cast<std::uint64_t>(into), address, length, nullptr);
+  };
+  port.write = [](void*, std::uint64_t address, const void* from, std::uint64_t length) {
+    return move_now(address, reinterpret_cast<std::uint64_t>(from), length, nullptr);
+  };
+  port.compare_swap = [](void*, std::uint64_t, std::uint32_t, std::uint64_t, std::uint64_t, std::uint64_t,
+                         std::uint64_t, std::uint64_t*) { return std::int32_t{8}; };
+  port.fetch_add = [](void*, std::uint64_t, std::uint32_t, std::uint64_t, std::uint64_t, std::uint64_t*) {
+    return std::int32_t{8};
+  };
+  port.order = [](void*) {};
+  port.prepare = [](void*, void*, std::uint64_t length) {
+    const std::lock_guard lock(mutex);
+    ++control.pinned;
+    control.pinned_bytes += length;
+    return std::int32_t{0};
+  };
+  port.release = [](void*, void*) {
+    const std::lock_guard lock(mutex);
+    --control.pinned;
+  };
+  *out = port;
+  return 0;
 }
 
 std::int32_t export_fd(strait_provider*, std::uint64_t address, std::uint64_t, std::uint32_t, std::int32_t* fd,
@@ -216,7 +277,8 @@ extern "C" __attribute__((visibility("default"))) const strait_provider_ops* str
     made.allocate = allocate;
     made.free = free_piece;
     made.copy = copy;
-    made.copy_done = [](strait_provider*, std::uint64_t) { return std::int32_t{1}; };
+    made.copy_done = copy_done;
+    made.memory_port = memory_port;
     made.export_fd = export_fd;
     made.close_fd = close_fd;
     made.watch = watch_piece;

@@ -25,6 +25,13 @@ typedef struct counting_control {
   uint32_t can_watch;      /* before it opens: it tells of frees */
   uint64_t watches;        /* now */
   uint64_t refuse_exports; /* so many exports fail first */
+  uint32_t can_pin;        /* before it opens: it has a port, which pins host memory */
+  uint64_t pinned;         /* now: ranges of host memory */
+  uint64_t pinned_bytes;   /* of all times */
+  /* Copies that go on by themselves: the bytes move when `may_end` says so. */
+  void (*on_copy)(void* context, uint64_t to, uint64_t from, uint64_t length_bytes); /* one begins */
+  int (*may_end)(void* context); /* asked about the one under way; null: copies are done when they return */
+  void* context;
 } counting_control;
 
 #define COUNTING_CONTROL "counting_control_of_process"
