@@ -319,7 +319,8 @@ enum { STRAIT_NIC_CQ_COLLAPSED = 1u << 0, STRAIT_NIC_CQ_IGNORE_OVERRUN = 1u << 1
 enum {
   STRAIT_NIC_WAY_PEER_MEMORY = 1u << 0,
   STRAIT_NIC_WAY_P2P_PAGES = 1u << 1,
-  STRAIT_NIC_WAY_UNKNOWN = 1u << 2 /* only a registration tells */
+  STRAIT_NIC_WAY_UNKNOWN = 1u << 2,   /* only a registration tells */
+  STRAIT_NIC_WAY_PERSISTENT = 1u << 3 /* NVIDIA's pages survive the free of their memory, and nobody is told of it */
 };
 
 enum {                                  /* registered_by: which way a registration was made in the end */

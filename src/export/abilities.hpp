@@ -18,6 +18,7 @@ struct NicAbilities {
   bool wants_pages = false;     // its driver takes no dma-buf: the memfd behind one goes along
   bool peer_memory = false;     // a peer-memory client answers for device addresses given as plain addresses
   bool p2p_pages = false;       // nvidia_p2p pages
+  bool persistent = false;      // of NVIDIA's memory it has persistent pages: they survive the free, nobody is told
   bool follows_pages = false;   // reads host memory through the process's page tables: it may move between accesses
   bool plain_unknown = false;   // whether either answers only a registration tells: tried when it is asked for by name
   std::uint64_t max_bytes = 0;  // longest registration; 0: no limit
@@ -62,14 +63,16 @@ enum class Lifetime {
   reference,      // a dma-buf holds the memory whatever is freed; before a move the NIC is told (move_notify)
   invalidate,     // a peer-memory client's upcall when the memory is freed
   free_callback,  // nvidia_p2p's callback when the memory is freed
+  persistent,     // the pages stay, whatever is freed, until they are put: nobody is told
   copied,         // staged: the NIC never sees it
 };
-[[nodiscard]] constexpr Lifetime lifetime_of(Way way) {
+// `persistent`: the pages that NVIDIA's driver gives for an address are.
+[[nodiscard]] constexpr Lifetime lifetime_of(Way way, bool persistent = false) {
   switch (way) {
     case Way::host_pages: return Lifetime::process;
     case Way::dmabuf: return Lifetime::reference;
-    case Way::peer_memory: return Lifetime::invalidate;
-    case Way::p2p_pages: return Lifetime::free_callback;
+    case Way::peer_memory: return persistent ? Lifetime::persistent : Lifetime::invalidate;
+    case Way::p2p_pages: return persistent ? Lifetime::persistent : Lifetime::free_callback;
     case Way::staged: return Lifetime::copied;
   }
   return Lifetime::copied;
@@ -80,6 +83,7 @@ enum class Lifetime {
     case Lifetime::reference: return "a reference holds the memory; the NIC is told before a move";
     case Lifetime::invalidate: return "until the memory is freed: an upcall then ends the registration";
     case Lifetime::free_callback: return "until the memory is freed: a callback then ends the registration";
+    case Lifetime::persistent: return "the pages survive the free until the NIC puts them; nobody tells it";
     case Lifetime::copied: return "the NIC sees a copy only";
   }
   return "unknown";

@@ -38,6 +38,7 @@ class Search {
   Search(const buffer::Claim& claim, buffer::Range range, const NicAbilities& nic, const Policy& policy)
       : claim_(claim), nic_(nic), policy_(policy) {
     out_.range = range;
+    out_.persistent = nic.persistent && has_p2p_pages(*claim.device);
   }
 
   Result<Exported> run() {

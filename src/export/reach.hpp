@@ -21,8 +21,11 @@ struct Exported {
   ExportedFd pages;     // the memfd behind a dma-buf, when the NIC wants it and there is one
   // Of whoever made `fd`, for a NIC in software when the descriptor cannot be mapped; null where there is none.
   const strait_memory_port* port = nullptr;
+  bool persistent = false;         // by address, and the pages survive the memory
   std::string text;                // "dma-buf at offset 0, made by soft"
   std::vector<Rejected> rejected;  // in the order of Way
+
+  [[nodiscard]] Lifetime lifetime() const { return lifetime_of(way, persistent); }
 };
 
 // `range` lies inside claim.whole; the claim must be fresh. Way::staged is an answer only if the policy allows it: the

@@ -9,7 +9,7 @@ Result<Translated> translate(const buffer::Claim& claim, buffer::Range range, co
                              const Policy& policy) {
   STRAIT_TRY(Exported exported, make_reachable(claim, range, nic, policy));
   Translated out;
-  out.lifetime = lifetime_of(exported.way);
+  out.lifetime = exported.lifetime();
   switch (exported.way) {
     case Way::dmabuf:
       out.pieces.push_back({range.address, range.length_bytes, exported.fd.fd(), exported.fd.offset()});

@@ -61,6 +61,21 @@ TEST_F(TranslateTest, EachGenerationHasItsAddressesAndItsLifetime) {
   EXPECT_EQ(by(Reach::automatic).exported.way, Way::dmabuf);
 }
 
+// With the flavour of NVIDIA's client that has no upcall a free ends nothing, and so it is not called `invalidate`.
+TEST_F(TranslateTest, PersistentPagesSurviveTheFree) {
+  nic_.persistent = true;
+  const auto by = [&](Reach reach) { return translate(claim_, range_, nic_, {.reach = reach}).value(); };
+  EXPECT_EQ(by(Reach::peer_memory).lifetime, Lifetime::persistent);
+  EXPECT_EQ(by(Reach::p2p_pages).lifetime, Lifetime::persistent);
+  EXPECT_EQ(by(Reach::dmabuf).lifetime, Lifetime::reference) << "of addresses alone";
+  EXPECT_NE(std::string(lifetime_text(Lifetime::persistent)).find("survive the free"), std::string::npos);
+  // AMD's client has one flavour, and its upcall.
+  buffer::Device other = *claim_.device;
+  other.kind = "rocm";
+  claim_.device = &other;
+  EXPECT_EQ(by(Reach::peer_memory).lifetime, Lifetime::invalidate);
+}
+
 TEST_F(TranslateTest, WhatIsNotThereIsAnHonestNo) {
   nic_.peer_memory = nic_.p2p_pages = false;
   for (const Reach reach : {Reach::peer_memory, Reach::p2p_pages}) {

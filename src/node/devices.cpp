@@ -218,6 +218,7 @@ Status Core::open_rail(const strait_nic_ops* ops, const std::string& config) {
   rail.abilities.peer_memory = (plain & STRAIT_NIC_WAY_PEER_MEMORY) != 0;
   rail.abilities.p2p_pages = (plain & STRAIT_NIC_WAY_P2P_PAGES) != 0;
   rail.abilities.plain_unknown = (plain & STRAIT_NIC_WAY_UNKNOWN) != 0;
+  rail.abilities.persistent = (plain & STRAIT_NIC_WAY_PERSISTENT) != 0;
   if (rails_.empty()) {
     abilities_ = rail.abilities;
   } else {
@@ -227,6 +228,7 @@ Status Core::open_rail(const strait_nic_ops* ops, const std::string& config) {
     abilities_.peer_memory |= rail.abilities.peer_memory;
     abilities_.p2p_pages |= rail.abilities.p2p_pages;
     abilities_.plain_unknown |= rail.abilities.plain_unknown;
+    abilities_.persistent |= rail.abilities.persistent;
   }
   rails_.push_back(std::move(rail));
   return {};

@@ -45,6 +45,7 @@ class Reached : public std::enable_shared_from_this<Reached> {
   Reached(exports::Exported how, const buffer::Claim& claim, Files& files, std::vector<exports::Rejected> refused = {});
 
   [[nodiscard]] exports::Way way() const { return how_.way; }
+  [[nodiscard]] exports::Lifetime lifetime() const { return how_.lifetime(); }
   [[nodiscard]] buffer::Range range() const { return how_.range; }
   [[nodiscard]] const strait_memory_port* port() const { return how_.port; }
   [[nodiscard]] const std::string& text() const { return how_.text; }

@@ -230,7 +230,7 @@ std::string Core::region_json(const strait_region& region) const {
     const bool fd = region.exported->has_files();
     path["export"] = {{"way", fd ? std::string("dma-buf fd") : std::string(exports::way_name(region.exported->way()))},
                       {"text", region.exported->text()},
-                      {"lifetime", exports::lifetime_text(exports::lifetime_of(region.exported->way()))},
+                      {"lifetime", exports::lifetime_text(region.exported->lifetime())},
                       {"exports", fd ? 1 : 0}};
     json rejected = json::array();
     for (const exports::Rejected& no : region.exported->rejected())

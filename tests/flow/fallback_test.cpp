@@ -41,6 +41,19 @@ bool names(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+// What ends a registration by address depends on the flavour of the client, and the region's path says it.
+TEST(Lifetimes, PersistentPagesAreCalledThat) {
+  for (const auto& [client, says] :
+       {std::pair{"nvidia", "an upcall then ends"}, std::pair{"nvidia_persistent", "survive the free"}}) {
+    Node node = Node::open(settings({{"reach", "peermem"}, {"peer_memory", client}})).value();
+    Memory memory = node.allocate(kLength, {.near = "soft:0"}).value();
+    const auto region = node.share(memory, access::all);
+    ASSERT_TRUE(region) << region.error().explain();
+    EXPECT_EQ(export_of(*region)["way"], "peer-memory client");
+    EXPECT_TRUE(names(export_of(*region)["lifetime"], says)) << client << ": " << export_of(*region)["lifetime"];
+  }
+}
+
 struct Refusal {
   const char* name;
   const char* faults;

@@ -127,6 +127,7 @@ std::int32_t nic_info(strait_nic* nic, strait_nic_info* out) {
   const kernel::KernelSettings& ways = self(nic).kernel.settings();
   if (ways.nvidia || ways.amd) out->plain_ways |= STRAIT_NIC_WAY_PEER_MEMORY;
   if (ways.p2p) out->plain_ways |= STRAIT_NIC_WAY_P2P_PAGES;
+  if (ways.persistent) out->plain_ways |= STRAIT_NIC_WAY_PERSISTENT;
   return 0;
 }
 
