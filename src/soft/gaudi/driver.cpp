@@ -52,7 +52,8 @@ std::optional<Node> Driver::node_of(int fd) {
   return node_locked(fd);
 }
 
-bool Driver::memory_held(const DeviceFiles& files) {
+bool Driver::memory_held_locked(const DeviceFiles& files) const {
+  drop_windows_locked();
   for (const sys::Fd& segment : files.hbm) {
     if (sys::is_held_elsewhere(segment.get())) return true;
   }
@@ -62,7 +63,7 @@ bool Driver::memory_held(const DeviceFiles& files) {
 bool Driver::is_busy(std::uint32_t slot) {
   const std::lock_guard lock(mutex_);
   const auto files = view_.device(slot);
-  return files && (sys::is_held_elsewhere(files->compute.get()) || memory_held(*files));
+  return files && (sys::is_held_elsewhere(files->compute.get()) || memory_held_locked(*files));
 }
 
 int Driver::open_compute(std::uint32_t slot) {
@@ -79,7 +80,7 @@ int Driver::open_compute(std::uint32_t slot) {
     if (!opened) return -opened.error().sys_errno;
     fd = std::move(*opened);
     // Held by another owner, or by a dma-buf that somebody still has.
-    if (!sys::take_file_alone(fd.get()) || memory_held(made->files)) {
+    if (!sys::take_file_alone(fd.get()) || memory_held_locked(made->files)) {
       counts_.busy.add();
       return -EBUSY;
     }
@@ -121,6 +122,7 @@ void Driver::end_context(std::uint32_t slot) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = contexts_.find(slot);
+    drop_windows_locked();
     // A duplicate of the descriptor is open: so is the device.
     if (found == contexts_.end() || sys::is_held_elsewhere(found->second->files.compute.get())) return;
     gone = std::move(found->second);

@@ -135,6 +135,11 @@ class STRAIT_GAUDI_API Driver {
     sys::Mapping bytes;
     std::map<std::uint64_t, std::uint64_t> carved;  // of the pool: base and length
   };
+  // A dma-buf of a part of a segment, which it holds for as long as somebody has the window.
+  struct Window {
+    sys::Fd window;
+    sys::Fd segment;
+  };
   struct HostRange {
     std::uint64_t address = 0;
     std::uint64_t length_bytes = 0;
@@ -160,7 +165,11 @@ class STRAIT_GAUDI_API Driver {
   [[nodiscard]] std::uint64_t allocate_locked(Context& context, std::uint64_t length_bytes);
   [[nodiscard]] std::uint64_t map_locked(std::uint32_t slot, Context& context, std::uint64_t handle);
   [[nodiscard]] int export_locked(const Context& context, const Allocation& allocation);
-  [[nodiscard]] static bool memory_held(const DeviceFiles& files);
+  [[nodiscard]] int export_part_locked(const Context& context, const Allocation& allocation, std::uint64_t offset,
+                                       std::uint64_t length_bytes);
+  // Of windows that nobody has any more. Before anybody asks whether a segment is held.
+  void drop_windows_locked() const;
+  [[nodiscard]] bool memory_held_locked(const DeviceFiles& files) const;
   [[nodiscard]] std::uint64_t used_locked(const Context& context) const;
   [[nodiscard]] Pool pool_locked(const Context& context) const;
   void end_context(std::uint32_t slot);
@@ -179,6 +188,7 @@ class STRAIT_GAUDI_API Driver {
   std::map<std::uint32_t, std::unique_ptr<Context>> contexts_;
   std::uint64_t last_handle_ = 0;
   int last_notifier_ = 0;
+  mutable std::vector<Window> windows_;  // also of devices that were closed meanwhile
   std::map<std::string, std::uint64_t> unsupported_;
   std::uint64_t left_buffers_ = 0, left_bytes_ = 0;  // of SynapseAI, not freed when their device was closed
   Counts counts_;

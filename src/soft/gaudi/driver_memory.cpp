@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device memory: allocated, mapped, exported, carved.
+#include <algorithm>
 #include <cerrno>
 
+#include "soft/accel/window.hpp"
 #include "soft/gaudi/driver.hpp"
 #include "soft/kernel/driver.h"
 #include "sys/file_hold.hpp"
@@ -59,6 +61,7 @@ int Driver::free(int fd, std::uint64_t handle) {
   const auto found = context->allocations.find(handle);
   if (found == context->allocations.end()) return -EINVAL;
   const sys::Fd& file = context->files.hbm[found->second.segment];
+  drop_windows_locked();
   if (found->second.address != 0 || sys::is_held_elsewhere(file.get())) return -EINVAL;  // mapped, or exported
   (void)sys::drop_file_pages(file.get(), 0, view_.segment_bytes());
   context->allocations.erase(found);
@@ -130,6 +133,7 @@ int Driver::unmap(int fd, std::uint64_t address) {
       if (address != 0 && each.address == address) found = &each;
     }
     if (found == nullptr || found->handle == context->pool) return -EINVAL;
+    drop_windows_locked();
     if (sys::is_held_elsewhere(context->files.hbm[found->segment].get())) return -EINVAL;  // exported
     show_mapped(slot, found->segment, 0, 0);
     gone.address = std::exchange(found->address, 0);
@@ -149,6 +153,37 @@ int Driver::export_locked(const Context& context, const Allocation& allocation) 
   return out->release();
 }
 
+void Driver::drop_windows_locked() const {
+  std::erase_if(windows_, [](const Window& each) { return !sys::is_held_elsewhere(each.window.get()); });
+}
+
+// What does not begin where the file does: a window on the pages.
+int Driver::export_part_locked(const Context& context, const Allocation& allocation, std::uint64_t offset,
+                               std::uint64_t length_bytes) {
+  const auto refused = [](const Error& error) { return error.sys_errno != 0 ? -error.sys_errno : -ENOMEM; };
+  drop_windows_locked();
+  Window made;
+  auto segment = sys::open_again(context.files.hbm[allocation.segment].get());
+  if (!segment) return refused(segment.error());
+  made.segment = std::move(*segment);
+  if (!sys::hold_file_before(made.segment.get(), sys::Deadline::after_ns(kExportPatience))) return -EBUSY;
+  // Of scal's pool the first bytes are the last ones of the file.
+  const std::uint64_t left = std::min(sys::round_up(length_bytes, sys::page_bytes()), allocation.length_bytes - offset);
+  const std::uint64_t front = offset < allocation.reserve ? std::min(left, allocation.reserve - offset) : 0;
+  std::vector<accel::WindowPiece> pieces;
+  if (front != 0) pieces.push_back({made.segment.get(), allocation.length_bytes - allocation.reserve + offset, front});
+  if (left != front) pieces.push_back({made.segment.get(), offset + front - allocation.reserve, left - front});
+  auto window = accel::make_window(pieces);
+  if (!window) return refused(window.error());
+  auto given = sys::open_again(window->get());
+  if (!given) return refused(given.error());
+  if (!sys::hold_file(given->get())) return -EBUSY;
+  made.window = std::move(*window);
+  windows_.push_back(std::move(made));
+  counts_.exports.add();
+  return given->release();
+}
+
 int Driver::export_mapped(int fd, std::uint64_t address, std::uint64_t length_bytes, std::uint64_t offset,
                           std::uint32_t flags) {
   const std::uint64_t page = sys::page_bytes();
@@ -161,8 +196,8 @@ int Driver::export_mapped(int fd, std::uint64_t address, std::uint64_t length_by
     if (address == 0 || each.address != address) continue;
     if (offset > each.length_bytes || length_bytes > each.length_bytes - offset) return -EINVAL;
     if (first_generation_ && offset != 0) return -EINVAL;
-    // A file begins where it begins: what the hardware's driver would cut out of the middle cannot be had here.
-    return offset == each.reserve ? export_locked(*context, each) : -EOPNOTSUPP;
+    return offset == each.reserve ? export_locked(*context, each)
+                                  : export_part_locked(*context, each, offset, length_bytes);
   }
   return -EINVAL;  // exactly what map gave, nothing inside it
 }
@@ -286,6 +321,7 @@ std::string Driver::counters() {
       all.unmaps.load(), all.exports.load(), all.host_maps.load(), all.host_unmaps.load(), all.copies.load(),
       all.host_bytes.load(), all.local_bytes.load(), all.link_bytes.load(), all.copies_refused.load());
   const std::lock_guard lock(mutex_);
+  drop_windows_locked();
   std::uint64_t used = 0, carved = 0, held = 0;
   for (const auto& [slot, context] : contexts_) {
     used += used_locked(*context);

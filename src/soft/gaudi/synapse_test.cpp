@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "soft/accel/window.hpp"
 #include "soft/gaudi/testing.hpp"
 
 namespace strait::soft::gaudi::testing {
@@ -270,6 +271,78 @@ TEST_F(Synapse, TheWholePoolIsExportedOnce) {
   EXPECT_EQ(SYN(DeviceRelease)(device_[0]), syn::kSuccess);
   EXPECT_EQ(SYN(DeviceAcquireByModuleId)(&device_[0], 0), syn::kBusy) << "the dma-buf holds it";
   ::close(dmabuf);
+  EXPECT_EQ(SYN(DeviceAcquireByModuleId)(&device_[0], 0), syn::kSuccess);
+}
+
+std::vector<std::byte> bytes_behind(int dmabuf) {
+  const auto window = accel::open_window(dmabuf);
+  EXPECT_TRUE(window && *window);
+  std::vector<std::byte> out;
+  if (!window || !*window) return out;
+  for (const accel::OpenedPiece& piece : **window) {
+    const std::size_t had = out.size();
+    out.resize(had + piece.length_bytes);
+    EXPECT_EQ(::pread(piece.file.get(), out.data() + had, piece.length_bytes, static_cast<off_t>(piece.offset)),
+              static_cast<ssize_t>(piece.length_bytes));
+  }
+  return out;
+}
+
+// The way libfabric's test program has it: a dma-buf for each buffer, at its offset from the pool's base.
+TEST_F(Synapse, BuffersOfOnePoolAreExportedEachAtItsOffset) {
+  constexpr std::uint64_t kBuffer = 3 * kPageBytes;
+  syn::DeviceInfoV2 info{};
+  ASSERT_EQ(SYN(DeviceGetInfoV2)(device_[0], &info), syn::kSuccess);
+  const int fd = static_cast<int>(info.fd);
+  const std::uint64_t base = info.global_hbm_base;
+  constexpr std::uint64_t kFirst = 16 * kPageBytes;
+  const std::uint64_t first = allocate(0, kFirst);  // at the base: the file itself
+  const std::uint64_t buffers[] = {allocate(0, kBuffer), allocate(0, kBuffer)};
+  int dmabufs[] = {-1, -1};
+  for (const int i : {0, 1}) {
+    ASSERT_EQ(buffers[i] % kPageBytes, 0u);
+    put(0, buffers[i], pattern(kBuffer, 40 + i));
+    // 4 bytes short: the export is of whole pages.
+    dmabufs[i] = HL(device_mapped_memory_export_dmabuf_fd)(fd, base, kBuffer - 4, buffers[i] - base, 2);
+    ASSERT_GE(dmabufs[i], 0) << i;
+  }
+  // And around the pool's beginning, before which lies what scal keeps for itself.
+  scal::Handle handle = nullptr;
+  scal::PoolHandle pool = nullptr;
+  scal::PoolInfoV2 hbm{};
+  ASSERT_EQ(SCAL(get_handle_from_fd)(fd, &handle), scal::kSuccess);
+  ASSERT_EQ(SCAL(get_pool_handle_by_name)(handle, "global_hbm", &pool), scal::kSuccess);
+  ASSERT_EQ(SCAL(pool_get_infoV2)(pool, &hbm), scal::kSuccess);
+  const std::uint64_t reserve = hbm.device_base - hbm.device_base_allocated;
+  const int around = HL(device_mapped_memory_export_dmabuf_fd)(fd, base, 2 * kPageBytes, reserve - kPageBytes, 2);
+  ASSERT_GE(around, 0);
+  const auto at_base = pattern(kFirst, 50);
+  put(0, first, at_base);
+  const auto pages = bytes_behind(around);
+  ASSERT_EQ(pages.size(), 2 * kPageBytes);
+  EXPECT_EQ(first, hbm.device_base);
+  EXPECT_TRUE(std::equal(pages.begin() + kPageBytes, pages.end(), at_base.begin()));
+  EXPECT_EQ(std::count(pages.begin(), pages.begin() + kPageBytes, std::byte{0}), std::ptrdiff_t{kPageBytes});
+  ::close(around);
+  for (const int i : {0, 1}) {
+    EXPECT_EQ(::lseek(dmabufs[i], 0, SEEK_END), static_cast<off_t>(kBuffer)) << "as long as the buffer";
+    EXPECT_EQ(bytes_behind(dmabufs[i]), pattern(kBuffer, 40 + i)) << i;
+    EXPECT_EQ(::mmap(nullptr, kBuffer, PROT_READ | PROT_WRITE, MAP_SHARED, dmabufs[i], 0), MAP_FAILED);
+  }
+  const auto past = [&](std::uint64_t bytes, std::uint64_t offset) {
+    return HL(device_mapped_memory_export_dmabuf_fd)(fd, base, bytes, offset, 2);
+  };
+  EXPECT_EQ(past(kPageBytes, buffers[0] - base + 8), -EINVAL) << "not at a page";
+  EXPECT_EQ(past(kPageBytes, reserve + hbm.total_bytes), -EINVAL);
+  EXPECT_EQ(past(hbm.total_bytes, reserve + kPageBytes), -EINVAL);
+  // Each of them holds the device, and the last one lets it go.
+  for (const std::uint64_t buffer : {first, buffers[0], buffers[1]})
+    EXPECT_EQ(SYN(DeviceFree)(device_[0], buffer, 0), syn::kSuccess);
+  EXPECT_EQ(SYN(DeviceRelease)(device_[0]), syn::kSuccess);
+  EXPECT_EQ(SYN(DeviceAcquireByModuleId)(&device_[0], 0), syn::kBusy);
+  ::close(dmabufs[0]);
+  EXPECT_EQ(SYN(DeviceAcquireByModuleId)(&device_[0], 0), syn::kBusy);
+  ::close(dmabufs[1]);
   EXPECT_EQ(SYN(DeviceAcquireByModuleId)(&device_[0], 0), syn::kSuccess);
 }
 
