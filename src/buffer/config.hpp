@@ -17,6 +17,7 @@ struct ProviderConfig {
   std::size_t ipc_cache = 0;                 // handles of other processes that stay open while nobody uses them
   CpuMapWay cpu_map = CpuMapWay::automatic;  // CUDA: how the CPU gets at device memory
   CpuCopies cpu_copies;                      // CUDA, ROCm: which copies go through that
+  bool acquire_at_open = false;              // Gaudi: the compute nodes, and not at the first allocation
 
   [[nodiscard]] static Result<ProviderConfig> parse(std::string_view text, const char* kind,
                                                     std::size_t ipc_cache = 64) {
@@ -35,6 +36,10 @@ struct ProviderConfig {
       const bool has_window = std::string_view(kind) == "cuda" || std::string_view(kind) == "rocm";
       if (has_window && item.starts_with(kCopies)) {
         STRAIT_TRY(config.cpu_copies, CpuCopies::parse(item.substr(kCopies.size()), kind));
+        continue;
+      }
+      if (std::string_view(kind) == "gaudi" && (item == "acquire=open" || item == "acquire=first")) {
+        config.acquire_at_open = item == "acquire=open";
         continue;
       }
       if (!item.starts_with(kCache)) return fail(Code::invalid, "the {} provider knows no \"{}\"", kind, item);

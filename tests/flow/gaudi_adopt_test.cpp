@@ -79,5 +79,60 @@ TEST(GaudiOfAFramework, AcquiredAfterTheNodeOpened) {
   node.reset();  // which initialised SynapseAI, and leaves it to the framework
 }
 
+// hl-thunk's own word: a compute node has one owner.
+bool is_taken(std::uint32_t module) {
+  void* const library = ::dlopen("libhl-thunk.so", RTLD_NOW | RTLD_LOCAL);
+  const int fd = reinterpret_cast<int (*)(std::uint32_t)>(::dlsym(library, "hlthunk_open_by_module_id"))(module);
+  if (fd < 0) return fd == -EBUSY;
+  EXPECT_EQ(reinterpret_cast<int (*)(int)>(::dlsym(library, "hlthunk_close"))(fd), 0);
+  return false;
+}
+
+NodeOptions told(const char* acquire) {
+  return settings({{"accelerators", "gaudi"}, {"provider_config", acquire}});
+}
+
+TEST(GaudiIsAcquired, WithTheFirstAllocationUnlessToldOtherwise) {
+  for (const char* config : {"", "gaudi:acquire=first"}) {
+    {
+      Node node = Node::open(told(config)).value();
+      EXPECT_FALSE(is_taken(0)) << config;
+      const Memory memory = node.allocate(4096, {.near = "gaudi:0"}).value();
+      EXPECT_TRUE(is_taken(0)) << config;
+      EXPECT_FALSE(is_taken(1)) << config;
+    }
+    EXPECT_FALSE(is_taken(0)) << config;
+  }
+}
+
+TEST(GaudiIsAcquired, WhenTheNodeOpensIfThatIsAskedFor) {
+  {
+    Node node = Node::open(told("gaudi:acquire=open")).value();
+    EXPECT_TRUE(is_taken(0));
+    EXPECT_TRUE(is_taken(1));
+    EXPECT_TRUE(node.allocate(4096, {.near = "gaudi:1"}));
+  }
+  EXPECT_FALSE(is_taken(0));
+  EXPECT_FALSE(is_taken(1));
+}
+
+// Then opening is where it fails, and nothing stays taken.
+TEST(GaudiIsAcquired, AndADeviceThatSomebodyHasFailsTheOpening) {
+  {
+    const Framework framework(0);  // of this process: used as it is
+    EXPECT_TRUE(Node::open(told("gaudi:acquire=open")));
+  }
+  void* const library = ::dlopen("libhl-thunk.so", RTLD_NOW | RTLD_LOCAL);
+  const int held = reinterpret_cast<int (*)(std::uint32_t)>(::dlsym(library, "hlthunk_open_by_module_id"))(1);
+  ASSERT_GE(held, 0);
+  const auto refused = Node::open(told("gaudi:acquire=open"));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text.find("gaudi:1"), std::string::npos) << refused.error().explain();
+  EXPECT_NE(refused.error().remedy.find("gaudi:acquire=open"), std::string::npos) << refused.error().explain();
+  EXPECT_FALSE(is_taken(0));
+  EXPECT_EQ(reinterpret_cast<int (*)(int)>(::dlsym(library, "hlthunk_close"))(held), 0);
+  EXPECT_FALSE(Node::open(told("gaudi:acquire=later")));
+}
+
 }  // namespace
 }  // namespace strait::flow

@@ -20,6 +20,8 @@ namespace strait::buffer::gaudi {
 namespace {
 
 constexpr std::uint32_t kMostModules = 64;
+constexpr const char* kAskedToAcquire =
+    "provider_config has gaudi:acquire=open, which takes every device that HABANA_VISIBLE_MODULES shows this process.";
 
 // "0,2" or "all": what SynapseAI gives to a program that asks for any device. Its lists, and hl-thunk, name all of
 // them.
@@ -45,6 +47,7 @@ Result<std::unique_ptr<GaudiProvider>> GaudiProvider::open(std::string_view conf
     made->initialized_ = status == kSynOk;
   }
   STRAIT_CHECK(made->list_devices());
+  if (parsed.acquire_at_open) STRAIT_CHECK(made->acquire_all());
   return made;
 }
 
@@ -176,6 +179,17 @@ Status GaudiProvider::device_info(std::uint32_t device, strait_device_info& out)
   fill_pci(slot.pci, out);
   const std::lock_guard lock(mutex_);
   if (acquired_[device]) out.free_bytes = acquired_[device]->free_bytes();
+  return {};
+}
+
+Status GaudiProvider::acquire_all() {
+  for (std::uint32_t device = 0; device < device_count(); ++device) {
+    const auto taken = acquire(device);
+    if (taken) continue;
+    Error why = taken.error();
+    why.remedy += (why.remedy.empty() ? "" : " ") + std::string(kAskedToAcquire);
+    return why;
+  }
   return {};
 }
 

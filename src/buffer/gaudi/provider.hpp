@@ -72,6 +72,7 @@ class GaudiProvider {
   [[nodiscard]] Status check_device(std::uint32_t device) const;
   [[nodiscard]] std::string synapse_version() const;
   [[nodiscard]] Result<std::shared_ptr<Acquired>> acquire(std::uint32_t device);
+  [[nodiscard]] Status acquire_all();
   struct Found {
     std::shared_ptr<Acquired> device;
     std::uint32_t index = 0;
