@@ -320,7 +320,11 @@ TEST_F(DeviceReset, WhileItsMemoryIsRegistered) {
     // A reference holds the bytes, or the peer is told; either way the operation ends.
     const auto put = far.put(local.region.all(), place.at(0)).wait(30s);
     if (!put) {
-      EXPECT_NE(put.error().code, Code::timeout) << put.error().explain();
+      // A driver in software holds the bytes; a NIC that copies by the vendor's calls is refused by these.
+      const std::string& said = put.error().text;
+      EXPECT_TRUE(said.find("failed: the peer failed while executing the request") != said.npos ||
+                  said.find("was refused by the owner's NIC: ") != said.npos)
+          << put.error().explain();
     }
     const auto shared = owner.share(was, kBlock, access::all);
     ASSERT_FALSE(shared) << "the memory went with the reset";

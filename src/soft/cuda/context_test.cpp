@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "soft/cuda/testing.hpp"
@@ -161,13 +163,34 @@ TEST_F(CudaContextTest, NamesAndVersions) {
   EXPECT_EQ(CUDA(cuGetProcAddress)("cuNoSuchThing", &found, 13000, 0), CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(CUDA(cuGetProcAddress_v2)("cuInit", &found, 99000, 0, &status), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(CUDA(cuGetProcAddress_v2)(nullptr, &found, 13000, 0, &status), CUDA_ERROR_INVALID_VALUE);
-  const auto launch = testing::call_named<CUresult()>("cuLaunchKernel");
-  EXPECT_EQ(launch(), CUDA_ERROR_NOT_SUPPORTED);
   const char* text = nullptr;
   ASSERT_EQ(CUDA(cuGetErrorName)(CUDA_ERROR_NOT_SUPPORTED, &text), CUDA_SUCCESS);
   EXPECT_STREQ(text, "CUDA_ERROR_NOT_SUPPORTED");
   EXPECT_EQ(CUDA(cuGetErrorName)(static_cast<CUresult>(12345), &text), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(text, nullptr);
+}
+
+// The whole list of the driver's names: what api.h declares is served, and there is not one more that does not answer.
+TEST_F(CudaContextTest, EveryOtherNameIsThereAndSaysItCannot) {
+  int unserved = 0;
+  bool launches = false;
+  for (const char* const name : {
+#define STRAIT_UNSUPPORTED(symbol) #symbol,
+#include "cuda_unsupported.inc"
+#undef STRAIT_UNSUPPORTED
+       }) {
+    const auto call = testing::call_named<CUresult()>(name);
+    ASSERT_NE(call, nullptr) << name;
+    EXPECT_EQ(call(), CUDA_ERROR_NOT_SUPPORTED) << name;
+    launches = launches || std::string(name) == "cuLaunchKernel";
+    ++unserved;
+  }
+  EXPECT_TRUE(launches) << "no kernel runs here";
+  std::ifstream listed(CUDA_NAMES);
+  int names = 0;
+  for (std::string line; std::getline(listed, line);) names += line.starts_with("cu") ? 1 : 0;
+  EXPECT_EQ(names, 634);
+  EXPECT_EQ(unserved, 480) << "with the 154 that are served, all of them";
 }
 
 }  // namespace
