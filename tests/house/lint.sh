@@ -89,7 +89,7 @@ ending=(
   'include/strait/device/slots.hpp:    while (at < end && !compare_exchange<kScope<S>>(&s.completed, at, end)) {'
   'include/strait/device/cxi/shared_ring.hpp:    } while (!compare_exchange<kScope<S>>(&ring_->requests, seen, 0));'
   'include/strait/device/cxi/shared_ring.hpp:    while (taken < now && !compare_exchange<kScope<S>>(&ring_->taken, taken, now)) {'
-  'include/strait/device/cxi/core.hpp:      while (arm_another(how)) {'
+  'include/strait/device/cxi/core.hpp:      while (arm_another(many)) {'
 )
 found=$(grep -HE '\bwhile \((.*[[:alnum:]_>]\(|.*![^=])' "${device_but_wait[@]}" /dev/null |
   grep -vxFf <(printf '%s\n' "${ending[@]}") || true)
