@@ -76,7 +76,8 @@ add_custom_command(
   OUTPUT strait_lane_gpu_test
   COMMAND ${STRAIT_NVCC} ${flags} -O2 ${CMAKE_CURRENT_SOURCE_DIR}/gpu/lane_gpu_test.cu -o strait_lane_gpu_test
     -lgtest -lgtest_main -lpthread
-  DEPENDS gpu/lane_gpu_test.cu gpu/cuda_machine.cuh lane_suite.hpp lane_bodies.hpp paper_nic.hpp cpu_machine.hpp ${headers}
+  DEPENDS gpu/lane_gpu_test.cu gpu/cuda_machine.cuh lane_suite.hpp lane_bodies.hpp near_suite.hpp near_bodies.hpp requests.hpp rig.hpp
+    decode.hpp paper_nic.hpp cpu_machine.hpp ${headers}
   COMMENT "nvcc gpu/lane_gpu_test.cu" VERBATIM)
 add_custom_target(strait_device_gpu_suite DEPENDS strait_lane_gpu_test)
 

@@ -78,25 +78,39 @@ inline Request make_request(Random& random, Kind kind, std::uint32_t pieces, std
   return r;
 }
 
+// A request without vectors, as a kernel may be given it.
+struct Asked {
+  Kind kind;
+  sd::Flags flags;
+  std::uint32_t imm;
+  sd::Remote remote;
+  const sd::Piece* pieces;
+  std::uint32_t count;
+  const std::uint8_t* payload;
+  std::uint64_t length;
+  std::uint64_t operand[4];
+};
+inline Asked asked(const Request& r) {
+  return {r.kind,           r.flags,          r.imm,
+          r.remote,         r.pieces.data(),  static_cast<std::uint32_t>(r.pieces.size()),
+          r.payload.data(), r.payload.size(), {r.operand[0], r.operand[1], r.operand[2], r.operand[3]}};
+}
+
 template <sd::Sharing S>
-sd::Pending post(sd::SendRing& ring, const Request& r) {
-  const auto n = static_cast<std::uint32_t>(r.pieces.size());
+STRAIT_HD inline sd::Pending post(sd::SendRing& ring, const Asked& r) {
   const sw::be32 imm{r.imm};
   const auto u32 = [&](int i) { return static_cast<std::uint32_t>(r.operand[i]); };
   switch (r.kind) {
-    case Kind::send: return sd::post_send<S>(ring, r.pieces.data(), n, r.flags);
-    case Kind::send_imm: return sd::post_send_imm<S>(ring, r.pieces.data(), n, imm, r.flags);
-    case Kind::send_invalidate: return sd::post_send_invalidate<S>(ring, r.pieces.data(), n, r.imm, r.flags);
-    case Kind::send_inline: return sd::post_send_inline<S>(ring, r.payload.data(), r.payload.size(), r.flags);
-    case Kind::send_imm_inline:
-      return sd::post_send_imm_inline<S>(ring, r.payload.data(), r.payload.size(), imm, r.flags);
-    case Kind::write: return sd::post_write<S>(ring, r.remote, r.pieces.data(), n, r.flags);
-    case Kind::write_imm: return sd::post_write_imm<S>(ring, r.remote, r.pieces.data(), n, imm, r.flags);
-    case Kind::write_inline:
-      return sd::post_write_inline<S>(ring, r.remote, r.payload.data(), r.payload.size(), r.flags);
-    case Kind::write_imm_inline:
-      return sd::post_write_imm_inline<S>(ring, r.remote, r.payload.data(), r.payload.size(), imm, r.flags);
-    case Kind::read: return sd::post_read<S>(ring, r.remote, r.pieces.data(), n, r.flags);
+    case Kind::send: return sd::post_send<S>(ring, r.pieces, r.count, r.flags);
+    case Kind::send_imm: return sd::post_send_imm<S>(ring, r.pieces, r.count, imm, r.flags);
+    case Kind::send_invalidate: return sd::post_send_invalidate<S>(ring, r.pieces, r.count, r.imm, r.flags);
+    case Kind::send_inline: return sd::post_send_inline<S>(ring, r.payload, r.length, r.flags);
+    case Kind::send_imm_inline: return sd::post_send_imm_inline<S>(ring, r.payload, r.length, imm, r.flags);
+    case Kind::write: return sd::post_write<S>(ring, r.remote, r.pieces, r.count, r.flags);
+    case Kind::write_imm: return sd::post_write_imm<S>(ring, r.remote, r.pieces, r.count, imm, r.flags);
+    case Kind::write_inline: return sd::post_write_inline<S>(ring, r.remote, r.payload, r.length, r.flags);
+    case Kind::write_imm_inline: return sd::post_write_imm_inline<S>(ring, r.remote, r.payload, r.length, imm, r.flags);
+    case Kind::read: return sd::post_read<S>(ring, r.remote, r.pieces, r.count, r.flags);
     case Kind::compare_swap:
       return sd::post_compare_swap<S>(ring, r.remote, r.operand[1], r.operand[0], r.pieces[0], r.flags);
     case Kind::fetch_add: return sd::post_fetch_add<S>(ring, r.remote, r.operand[0], r.pieces[0], r.flags);
@@ -111,6 +125,32 @@ sd::Pending post(sd::SendRing& ring, const Request& r) {
     default: return sd::post_nop<S>(ring, r.flags);
   }
 }
+template <sd::Sharing S>
+sd::Pending post(sd::SendRing& ring, const Request& r) {
+  return post<S>(ring, asked(r));
+}
+
+// The same thousand everywhere: what a ring of 64 blocks that begins there holds of each, one after another.
+inline constexpr std::uint64_t kThousandFirst = 65536 - 100;
+inline constexpr std::uint32_t kThousandQpn = 0xa1b2;
+inline constexpr std::uint64_t kDigestOfAThousand = 0x45d8ec61e8e2540e;
+inline std::vector<Request> a_thousand_requests() {
+  Random random{0x9e3779b97f4a7c15};
+  std::vector<Request> out;
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    const auto kind = static_cast<Kind>(i % static_cast<std::uint32_t>(Kind::count));
+    const std::uint32_t pieces = random.below(20);
+    const std::uint32_t length = random.below(sd::kMaxInlineWrite + 1);
+    out.push_back(make_request(random, kind, pieces, length));
+  }
+  return out;
+}
+struct Digest {
+  std::uint64_t value = 0xcbf29ce484222325;
+  void add(const std::uint8_t* bytes, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) value = (value ^ bytes[i]) * 0x100000001b3;
+  }
+};
 
 // The decoded WQE says exactly what was asked.
 inline void expect_same(const Request& r, const Wqe& w, std::uint64_t index, std::uint32_t qpn) {

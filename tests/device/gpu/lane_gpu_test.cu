@@ -3,10 +3,12 @@
 #include "cpu_machine.hpp"
 #include "gpu/cuda_machine.cuh"
 #include "lane_suite.hpp"
+#include "near_suite.hpp"
 
 namespace suite {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Gpu, LaneOn, CudaMachine);
+INSTANTIATE_TYPED_TEST_SUITE_P(Gpu, NearOn, CudaMachine);
 
 // What one thread posts, byte by byte: addresses differ between the two runs, so the regions lie at made-up ones and
 // the NIC is stopped.
