@@ -6,7 +6,8 @@ set(STRAIT_INC ${CMAKE_BINARY_DIR}/inc)
 
 add_library(strait_flags INTERFACE)
 target_compile_options(strait_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
-  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wthread-safety>)  # base/mutex.hpp
 if(STRAIT_SANITIZE)
   target_compile_options(strait_flags INTERFACE -fsanitize=${STRAIT_SANITIZE} -fno-omit-frame-pointer -g1)
   target_link_options(strait_flags INTERFACE -fsanitize=${STRAIT_SANITIZE})

@@ -54,12 +54,12 @@ void Door::serve_all() {
   // Only this thread takes guests away, so the pointers stay good without the lock.
   std::vector<Guest*> guests;
   {
-    const std::lock_guard lock(mutex_);
+    const Locked lock(mutex_);
     for (const auto& guest : guests_) guests.push_back(guest.get());
   }
   for (Guest* const guest : guests) {
     if (serve(*guest)) continue;
-    const std::lock_guard lock(mutex_);
+    const Locked lock(mutex_);
     forget_locked(*guest);
   }
 }
@@ -69,7 +69,7 @@ void Door::accept_all() {
     auto socket = sys::accept_one(listener_.get());
     if (!socket) return;
     const auto who = who_is_(socket->get());
-    const std::lock_guard lock(mutex_);
+    const Locked lock(mutex_);
     // Who may not read this user's files may not map this user's memory.
     if (!who || who->uid != sys::user_id() || guests_.size() >= limits_.guests || !thread_.add(socket->get())) {
       ++counts_.refused;
@@ -98,7 +98,7 @@ bool Door::serve(Guest& guest) {
       on_let_go(guest, note->stamp);
       continue;
     }
-    const std::lock_guard lock(mutex_);
+    const Locked lock(mutex_);
     ++counts_.garbage;
     return false;
   }
@@ -120,7 +120,7 @@ Status Door::on_hello(Guest& guest, const Note& note, std::vector<sys::Fd> fds) 
   say(welcome, clerk_.why_no_copies());
   const std::array<int, 2> with = {ledger_.fd.get(), wake_.fd()};
   STRAIT_CHECK(send_note(guest.socket.get(), welcome, with));
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   guest.marks = std::move(marks);
   return {};
 }
@@ -135,7 +135,7 @@ void Door::on_ask(Guest& guest, const Note& note) {
   answer.code = done.error().code;
   say(answer, done.error().text);
   {
-    const std::lock_guard lock(mutex_);
+    const Locked lock(mutex_);
     ++counts_.refused;  // before it is told: who has the answer finds it counted
   }
   (void)send_note(guest.socket.get(), answer);  // a guest that does not read is dropped by its own silence
@@ -148,7 +148,7 @@ Status Door::grant(Guest& guest, const Note& note, Offer offer) {
   answer.subject = note.subject;
   answer.way = offer.way;
   {
-    const std::lock_guard lock(mutex_);
+    const Locked lock(mutex_);
     Granted* const granted = granted_locked(note.subject.region_id);
     if (granted == nullptr)
       return fail(Code::limit, "the owner's ledger is full: {} regions have grants", limits_.entries - 1);
@@ -169,7 +169,7 @@ Status Door::grant(Guest& guest, const Note& note, Offer offer) {
   if (offer.memory.valid()) with[n++] = offer.memory.get();
   if (offer.signals.valid()) with[n++] = offer.signals.get();
   {
-    const std::lock_guard lock(mutex_);
+    const Locked lock(mutex_);
     ++(offer.way == Way::map ? counts_.maps : counts_.copies);  // before it is told, as above
   }
   return send_note(guest.socket.get(), answer, std::span(with.data(), n));
@@ -202,7 +202,7 @@ void Door::end_locked(std::uint64_t region_id, Granted& granted) {
 
 void Door::on_let_go(Guest& guest, std::uint64_t stamp) {
   {
-    const std::lock_guard lock(mutex_);
+    const Locked lock(mutex_);
     const auto region = regions_.find(stamp);
     if (region == regions_.end()) return;
     // Of a grant that is still good it means nothing: the peer may ask again at any time.
@@ -237,12 +237,12 @@ void Door::forget_locked(Guest& guest) {
 }
 
 bool Door::is_held(std::uint64_t region_id) {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   return granted_.contains(region_id) || leaving_.contains(region_id);
 }
 
 DoorCounts Door::counts() {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   return counts_;
 }
 
@@ -253,7 +253,7 @@ std::vector<Holdout> Door::revoke(std::uint64_t region_id, sys::Deadline deadlin
     std::uint64_t value;
   };
   std::vector<Seen> inside;
-  std::unique_lock lock(mutex_);
+  Locked lock(mutex_);
   if (const auto found = granted_.find(region_id); found != granted_.end()) {
     Granted granted = std::move(found->second);
     granted_.erase(found);
@@ -295,7 +295,7 @@ std::vector<Holdout> Door::revoke(std::uint64_t region_id, sys::Deadline deadlin
       counts_.holdouts += out.size();
       return out;
     }
-    let_go_.wait_for(lock, std::chrono::nanoseconds(std::min(deadline.left_ns(), kLookNs)));
+    lock.wait(let_go_, std::min(deadline.left_ns(), kLookNs));
   }
 }
 

@@ -13,12 +13,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/mutex.hpp"
 #include "grant/format.hpp"
 #include "sys/clock.hpp"
 #include "sys/event.hpp"
@@ -100,9 +100,9 @@ class Door {
   void on_ask(Guest& guest, const Note& note);
   [[nodiscard]] Status grant(Guest& guest, const Note& note, Offer offer);
   void on_let_go(Guest& guest, std::uint64_t stamp);
-  void forget_locked(Guest& guest);
-  [[nodiscard]] Granted* granted_locked(std::uint64_t region_id);
-  void end_locked(std::uint64_t region_id, Granted& granted);
+  void forget_locked(Guest& guest) STRAIT_REQUIRES(mutex_);
+  [[nodiscard]] Granted* granted_locked(std::uint64_t region_id) STRAIT_REQUIRES(mutex_);
+  void end_locked(std::uint64_t region_id, Granted& granted) STRAIT_REQUIRES(mutex_);
   [[nodiscard]] LedgerEntry& entry(std::uint32_t index) const {
     return reinterpret_cast<LedgerEntry*>(ledger_.memory.data())[index];
   }
@@ -116,16 +116,17 @@ class Door {
   bool barriers_ = false;
   std::uint64_t probe_ = 0;
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable let_go_;
-  std::vector<std::unique_ptr<Guest>> guests_;
-  std::unordered_map<std::uint64_t, Granted> granted_;              // by region
-  std::unordered_map<std::uint64_t, std::vector<Guest*>> leaving_;  // by region: revoked, and not let go
-  std::unordered_map<std::uint64_t, std::uint64_t> regions_;        // by stamp
-  std::vector<std::uint32_t> free_entries_;
-  std::uint32_t next_entry_ = kSleepersEntry + 1;
-  std::uint64_t next_stamp_ = 1;
-  DoorCounts counts_;
+  std::vector<std::unique_ptr<Guest>> guests_ STRAIT_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, Granted> granted_ STRAIT_GUARDED_BY(mutex_);  // by region
+  // By region: revoked, and not let go.
+  std::unordered_map<std::uint64_t, std::vector<Guest*>> leaving_ STRAIT_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, std::uint64_t> regions_ STRAIT_GUARDED_BY(mutex_);  // by stamp
+  std::vector<std::uint32_t> free_entries_ STRAIT_GUARDED_BY(mutex_);
+  std::uint32_t next_entry_ STRAIT_GUARDED_BY(mutex_) = kSleepersEntry + 1;
+  std::uint64_t next_stamp_ STRAIT_GUARDED_BY(mutex_) = 1;
+  DoorCounts counts_ STRAIT_GUARDED_BY(mutex_);
   sys::EventThread thread_;
 };
 

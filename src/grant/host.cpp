@@ -23,6 +23,7 @@ Result<std::shared_ptr<Host>> Host::visit(const NodeId& node, sys::Deadline dead
   STRAIT_TRY(sys::Fd socket, sys::unix_connect(door_name(node), deadline, calls));
   host->socket_ = sys::ProcessFd(std::move(socket));
   STRAIT_CHECK(host->greet(deadline, calls, who_is));
+  const Locked lock(host->mutex_);
   host->own_table_ = std::make_unique<WindowTable>(kFirstSlots);
   host->table_.store(host->own_table_.get());
   return host;
@@ -78,7 +79,7 @@ Status Host::greet(sys::Deadline deadline, const sys::Calls& calls, WhoIs who_is
 }
 
 Mark* Host::take_mark() {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   for (std::uint32_t i = 0; i < kMarks; ++i) {
     if ((taken_marks_ >> i & 1) != 0) continue;
     taken_marks_ |= std::uint64_t{1} << i;
@@ -88,7 +89,7 @@ Mark* Host::take_mark() {
 }
 
 void Host::give_back(Mark* taken) {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   taken_marks_ &= ~(std::uint64_t{1} << (taken - &mark(0)));
 }
 
@@ -102,13 +103,12 @@ Result<Way> Host::ask(const Subject& subject, const Proof& proof, sys::Deadline 
   note.way = only;
   note.subject = subject;
   note.proof = proof;
-  std::unique_lock lock(mutex_);
+  Locked lock(mutex_);
   note.number = next_question_++;
   if (gone_.load()) return fail(Code::gone, "process {} is gone", pid_);
   STRAIT_CHECK(send_note(socket_.get(), note));
   questions_[note.number];
-  const auto answered = [&] { return questions_[note.number].has_value() || gone_.load(); };
-  answered_.wait_for(lock, std::chrono::nanoseconds(deadline.left_ns()), answered);
+  while (!questions_[note.number] && !gone_.load() && !deadline.passed()) lock.wait(answered_, deadline.left_ns());
   std::optional<Answer> answer = std::move(questions_[note.number]);
   questions_.erase(note.number);
   if (!answer) {
@@ -238,7 +238,7 @@ bool Host::let_go_locked() {
   // A dead window stays while a table names it that a lane may be looking into: the one in use, or one before it.
   std::erase_if(retired_, [](const Retired& one) { return one.marks.empty() && !one.window; });
   const bool old_table = std::any_of(retired_.begin(), retired_.end(), [](const Retired& one) { return !!one.table; });
-  std::erase_if(retired_, [&](const Retired& one) {
+  std::erase_if(retired_, [&](const Retired& one) STRAIT_REQUIRES(mutex_) {
     if (!one.marks.empty() || old_table) return false;
     const Subject& subject = one.window->subject;
     return own_table_->find(subject.region_id, subject.address, subject.rkey) != one.window.get();
@@ -247,7 +247,7 @@ bool Host::let_go_locked() {
 }
 
 bool Host::listen(bool& again) {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   for (;;) {
     auto packet = sys::receive_packet(socket_.get(), sizeof(Note));
     if (!packet) {
@@ -273,7 +273,7 @@ bool Host::listen(bool& again) {
 }
 
 std::size_t Host::window_count() {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   std::size_t n = 0;
   for (const auto& [stamp, windows] : windows_) n += windows.size();
   return n;

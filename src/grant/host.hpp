@@ -10,11 +10,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "grant/window.hpp"
 #include "sys/calls.hpp"
 #include "sys/clock.hpp"
@@ -79,12 +79,12 @@ class Host {
     std::vector<sys::Fd> fds;
   };
   [[nodiscard]] Status greet(sys::Deadline deadline, const sys::Calls& calls, WhoIs who_is);
-  [[nodiscard]] Result<Way> open_locked(const Subject& subject, Answer answer);
-  void add_locked(std::unique_ptr<Window> window);
-  void next_generation_locked();
-  void on_revoked_locked(std::uint64_t stamp);
+  [[nodiscard]] Result<Way> open_locked(const Subject& subject, Answer answer) STRAIT_REQUIRES(mutex_);
+  void add_locked(std::unique_ptr<Window> window) STRAIT_REQUIRES(mutex_);
+  void next_generation_locked() STRAIT_REQUIRES(mutex_);
+  void on_revoked_locked(std::uint64_t stamp) STRAIT_REQUIRES(mutex_);
   // Frees what no lane can be looking at any more.
-  [[nodiscard]] bool let_go_locked();
+  [[nodiscard]] bool let_go_locked() STRAIT_REQUIRES(mutex_);
   [[nodiscard]] std::vector<std::uint64_t> marks_now() const;
   [[nodiscard]] Mark& mark(std::uint32_t i) const { return reinterpret_cast<Mark*>(marks_.data())[i]; }
 
@@ -107,15 +107,16 @@ class Host {
   std::atomic<bool> gone_{false};
   std::atomic<bool> has_maps_{false};
 
-  alignas(64) std::mutex mutex_;
+  alignas(64) Mutex mutex_;
   std::condition_variable answered_;
-  std::map<std::uint64_t, std::optional<Answer>> questions_;
-  std::uint64_t next_question_ = 1;
-  std::uint64_t taken_marks_ = 0;
-  std::uint64_t generation_ = 0;  // of the table, and of the owner being there; lanes read it in their marks
-  std::unique_ptr<WindowTable> own_table_;
-  std::map<std::uint64_t, std::vector<std::unique_ptr<Window>>> windows_;  // by stamp
-  std::vector<Retired> retired_;
+  std::map<std::uint64_t, std::optional<Answer>> questions_ STRAIT_GUARDED_BY(mutex_);
+  std::uint64_t next_question_ STRAIT_GUARDED_BY(mutex_) = 1;
+  std::uint64_t taken_marks_ STRAIT_GUARDED_BY(mutex_) = 0;
+  // Of the table, and of the owner being there; lanes read it in their marks.
+  std::uint64_t generation_ STRAIT_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<WindowTable> own_table_ STRAIT_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, std::vector<std::unique_ptr<Window>>> windows_ STRAIT_GUARDED_BY(mutex_);  // by stamp
+  std::vector<Retired> retired_ STRAIT_GUARDED_BY(mutex_);
 };
 
 class Visits {
@@ -127,8 +128,8 @@ class Visits {
   Visits() = default;
   [[nodiscard]] std::int64_t listen_to_all();
 
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<Host>> hosts_;
+  Mutex mutex_;
+  std::vector<std::weak_ptr<Host>> hosts_ STRAIT_GUARDED_BY(mutex_);
   sys::EventThread thread_;
 };
 

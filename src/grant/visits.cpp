@@ -19,7 +19,7 @@ Result<std::unique_ptr<Visits>> Visits::start() {
 }
 
 Status Visits::add(std::shared_ptr<Host> host) {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   STRAIT_CHECK(thread_.add(host->socket()));
   hosts_.push_back(host);
   return {};
@@ -28,7 +28,7 @@ Status Visits::add(std::shared_ptr<Host> host) {
 std::int64_t Visits::listen_to_all() {
   std::vector<std::shared_ptr<Host>> hosts;
   {
-    const std::lock_guard lock(mutex_);
+    const Locked lock(mutex_);
     std::erase_if(hosts_, [](const std::weak_ptr<Host>& host) { return host.expired(); });
     for (const auto& host : hosts_) {
       if (auto alive = host.lock()) hosts.push_back(std::move(alive));

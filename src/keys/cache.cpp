@@ -111,7 +111,7 @@ Result<Lease> Cache::acquire_slowly(const Allocation& allocation, std::uint32_t 
     made = s.register_memory(allocation, access);
   }
   if (!made) {
-    const std::lock_guard lock(s.mutex);
+    const Locked lock(s.mutex);
     if (cacheable(allocation)) ++s.stats.misses;
     ++s.stats.failed;
     if (cacheable(allocation) && s.limits.refusal_ns > 0 && lasting(made.error().code)) {
@@ -127,7 +127,7 @@ Result<Lease> Cache::acquire_slowly(const Allocation& allocation, std::uint32_t 
 Result<Lease> Cache::before_registering(const Allocation& allocation, std::uint32_t access) {
   State& s = *state_;
   reap();
-  const std::lock_guard lock(s.mutex);
+  const Locked lock(s.mutex);
   if (cacheable(allocation)) {
     if (Entry* const e = s.find_live_locked(allocation, access)) {
       ++s.stats.hits;
@@ -154,7 +154,7 @@ Result<Lease> Cache::after_registering(const Allocation& allocation, std::uint32
   bool discard = false;
   bool to_reap = false;
   {
-    const std::lock_guard lock(s.mutex);
+    const Locked lock(s.mutex);
     const bool remember = cacheable(allocation);
     if (remember) ++s.stats.misses;
     ++s.stats.registered;
@@ -222,7 +222,7 @@ void Cache::released(Entry& entry) {
   State& s = *state_;
   if (s.mark.in_child()) return;
   {
-    const std::lock_guard lock(s.mutex);
+    const Locked lock(s.mutex);
     const EntryState state = entry.state.load(kRelaxed);
     if ((state != EntryState::dead && state != EntryState::lonely) || s.uses_locked(entry) != 0) return;
     if (state == EntryState::lonely) {  // was not counted as dead so far; reap() counts it back
@@ -242,15 +242,15 @@ void Cache::invalidate(std::uint64_t address, std::uint64_t length_bytes) {
 void Cache::forget(std::uint64_t address, std::uint64_t length_bytes) {
   State& s = *state_;
   if (s.mark.in_child()) return;
-  const std::lock_guard lock(s.mutex);
+  const Locked lock(s.mutex);
   s.invalidations.store(s.invalidations.load(kRelaxed) + 1, std::memory_order_release);
   s.stats.invalidated += s.forget_range_locked(address, length_bytes, [](const Entry&) { return true; });
 }
 
 bool Cache::try_forget(std::uint64_t address, std::uint64_t length_bytes) {
   State& s = *state_;
-  const std::unique_lock lock(s.mutex, std::try_to_lock);
-  if (!lock.owns_lock()) return false;
+  if (!s.mutex.try_lock()) return false;
+  const Locked lock(s.mutex, std::adopt_lock);
   s.invalidations.store(s.invalidations.load(kRelaxed) + 1, std::memory_order_release);
   s.stats.invalidated += s.forget_range_locked(address, length_bytes, [](const Entry&) { return true; });
   return true;
@@ -264,7 +264,7 @@ void Cache::reap() {
     std::array<Registration, kBatch> batch;
     std::size_t count = 0;
     {
-      const std::lock_guard lock(s.mutex);
+      const Locked lock(s.mutex);
       while (count < kBatch && s.condemned != State::kEndOfList) {
         Entry& e = s.slab.entry(s.condemned);
         s.condemned = s.slab.cold(e).next;
@@ -283,7 +283,7 @@ void Cache::trim() {
   State& s = *state_;
   if (s.mark.in_child()) return;
   {
-    const std::lock_guard lock(s.mutex);
+    const Locked lock(s.mutex);
     for (std::uint32_t i = 0; i < s.slab.capacity(); ++i) {
       if (Entry& e = s.slab.entry(i); s.idle_locked(e)) s.hide_locked(e);
     }
@@ -295,7 +295,7 @@ void Cache::trim() {
 CacheStats Cache::stats() const {
   const State& s = *state_;
   if (s.mark.in_child()) return {};
-  const std::lock_guard lock(s.mutex);
+  const Locked lock(s.mutex);
   CacheStats stats = s.stats;
   stats.entries = s.index.size();
   stats.hits += s.solo_hits.load(kRelaxed);
@@ -313,7 +313,7 @@ CacheStats Cache::stats() const {
 
 std::size_t Cache::lines_read(const Allocation& allocation, std::uint32_t access) const {
   const State& s = *state_;
-  const std::lock_guard lock(s.mutex);
+  const Locked lock(s.mutex);
   std::size_t lines = 0;
   (void)s.index.find_thoroughly(
       Index::hash_of(allocation.base, allocation.length_bytes, access),
@@ -322,7 +322,7 @@ std::size_t Cache::lines_read(const Allocation& allocation, std::uint32_t access
 }
 
 std::uint32_t Lease::rkey(std::size_t rail) const {
-  const std::lock_guard lock(cache_->state_->mutex);
+  const Locked lock(cache_->state_->mutex);
   return cache_->state_->slab.cold(*entry_).rkeys[rail];
 }
 

@@ -54,7 +54,7 @@ void Cache::State::publish_locked(Entry& e, const Order::Hint& hint) {
   const std::uint64_t length = e.length_bytes.load(kRelaxed);
   const Cold& cold = slab.cold(e);
   order.insert(base, length, &e, hint);
-  ages.tidy(index.size(), [this](const Ages::Aged& aged) {
+  ages.tidy(index.size(), [this](const Ages::Aged& aged) STRAIT_REQUIRES(mutex) {
     return slab.cold(*aged.entry).generation != aged.generation || aged.entry->state.load(kRelaxed) != EntryState::live;
   });
   ages.push({now, &e, cold.generation});
@@ -84,7 +84,7 @@ std::uint32_t Cache::State::uses_locked(const Entry& e) const {
 
 std::uint64_t Cache::State::last_use_locked(const Entry& e) const {
   // Ticks are the low half of `now`; what has not been used for 2^32 misses looks newer than it is, and stays longer.
-  const auto wide = [this](const std::atomic<std::uint32_t>& tick) {
+  const auto wide = [this](const std::atomic<std::uint32_t>& tick) STRAIT_REQUIRES(mutex) {
     return now - static_cast<std::uint32_t>(static_cast<std::uint32_t>(now) - tick.load(kRelaxed));
   };
   std::uint64_t last = wide(e.tick);

@@ -11,8 +11,7 @@
 // that (`away`). The sum is right once the entry is hidden: no count goes up any more.
 #pragma once
 
-#include <mutex>
-
+#include "base/mutex.hpp"
 #include "keys/ages.hpp"
 #include "keys/cache.hpp"
 #include "keys/index.hpp"
@@ -46,15 +45,16 @@ struct Cache::State {
 
   alignas(64) std::atomic<std::uint64_t> solo_hits{0};
 
-  alignas(64) mutable std::mutex mutex;
-  Slab slab;
-  Order order;
-  Ages ages;
-  Refusals refusals;
-  std::uint64_t now = 1;                 // counts misses: the resolution of "least recently used"
-  std::uint32_t hidden = kEndOfList;     // just written to be dead; the fence comes next, then the counts
-  std::uint32_t condemned = kEndOfList;  // forgotten, not lent: to be deregistered
-  CacheStats stats;
+  alignas(64) mutable Mutex mutex;
+  Slab slab STRAIT_GUARDED_BY(mutex);
+  Order order STRAIT_GUARDED_BY(mutex);
+  Ages ages STRAIT_GUARDED_BY(mutex);
+  Refusals refusals STRAIT_GUARDED_BY(mutex);
+  std::uint64_t now STRAIT_GUARDED_BY(mutex) = 1;  // counts misses: the resolution of "least recently used"
+  // Just written to be dead; the fence comes next, then the counts.
+  std::uint32_t hidden STRAIT_GUARDED_BY(mutex) = kEndOfList;
+  std::uint32_t condemned STRAIT_GUARDED_BY(mutex) = kEndOfList;  // forgotten, not lent: to be deregistered
+  CacheStats stats STRAIT_GUARDED_BY(mutex);
   State* buried = nullptr;
 
   ~State() {
@@ -112,26 +112,26 @@ struct Cache::State {
                       [&a, access](const Entry& e) { return matches(e, a, access); });
   }
 
-  [[nodiscard]] Entry* find_live_locked(const Allocation& a, std::uint32_t access) const {
+  [[nodiscard]] Entry* find_live_locked(const Allocation& a, std::uint32_t access) const STRAIT_REQUIRES(mutex) {
     Entry* const e = find(a, access);
     return e != nullptr && e->state.load(kRelaxed) == EntryState::live ? e : nullptr;
   }
-  [[nodiscard]] Lease lend_locked(Cache* cache, Entry& e);
-  [[nodiscard]] Entry* add_locked(const Allocation& a, std::uint32_t access, Registration& made);
-  void publish_locked(Entry& e, const Order::Hint& hint);
-  [[nodiscard]] std::uint32_t uses_locked(const Entry& e) const;
-  [[nodiscard]] std::uint64_t last_use_locked(const Entry& e) const;
+  [[nodiscard]] Lease lend_locked(Cache* cache, Entry& e) STRAIT_REQUIRES(mutex);
+  [[nodiscard]] Entry* add_locked(const Allocation& a, std::uint32_t access, Registration& made) STRAIT_REQUIRES(mutex);
+  void publish_locked(Entry& e, const Order::Hint& hint) STRAIT_REQUIRES(mutex);
+  [[nodiscard]] std::uint32_t uses_locked(const Entry& e) const STRAIT_REQUIRES(mutex);
+  [[nodiscard]] std::uint64_t last_use_locked(const Entry& e) const STRAIT_REQUIRES(mutex);
   // Hidden, it can no longer be taken. What was is then either forgotten (condemned if nobody holds it), or, unless
   // somebody holds it, retired: how many.
-  void hide_locked(Entry& e);
-  void forget_hidden_locked();
-  [[nodiscard]] std::size_t retire_hidden_locked();
-  void remove_locked(Entry& e);
-  void condemn_locked(Entry& e);
-  [[nodiscard]] Registration take_locked(Entry& e);
+  void hide_locked(Entry& e) STRAIT_REQUIRES(mutex);
+  void forget_hidden_locked() STRAIT_REQUIRES(mutex);
+  [[nodiscard]] std::size_t retire_hidden_locked() STRAIT_REQUIRES(mutex);
+  void remove_locked(Entry& e) STRAIT_REQUIRES(mutex);
+  void condemn_locked(Entry& e) STRAIT_REQUIRES(mutex);
+  [[nodiscard]] Registration take_locked(Entry& e) STRAIT_REQUIRES(mutex);
   // Forgets what touches the range and `doomed` says; allocates and frees nothing.
   template <class Doomed>
-  std::size_t forget_range_locked(std::uint64_t address, std::uint64_t length, Doomed doomed) {
+  std::size_t forget_range_locked(std::uint64_t address, std::uint64_t length, Doomed doomed) STRAIT_REQUIRES(mutex) {
     const std::uint64_t end = length > UINT64_MAX - address ? UINT64_MAX : address + length;
     refusals.forget(address, end);
     std::size_t count = 0;
@@ -147,13 +147,13 @@ struct Cache::State {
     return count;
   }
   // Live, and nobody holds it: until somebody takes it, which is seen when it is hidden.
-  [[nodiscard]] bool idle_locked(const Entry& e) const {
+  [[nodiscard]] bool idle_locked(const Entry& e) const STRAIT_REQUIRES(mutex) {
     return e.state.load(kRelaxed) == EntryState::live && uses_locked(e) == 0;
   }
   // The least recently used entry that is not lent, to the resolution of one miss. False: there is none, or too many
   // lent ones were in the way to look further.
-  [[nodiscard]] bool evict_one_locked();
-  [[nodiscard]] bool fits_locked(std::uint64_t more_bytes, std::uint32_t more_fds) const {
+  [[nodiscard]] bool evict_one_locked() STRAIT_REQUIRES(mutex);
+  [[nodiscard]] bool fits_locked(std::uint64_t more_bytes, std::uint32_t more_fds) const STRAIT_REQUIRES(mutex) {
     return index.size() + 1 <= limits.entries && more_bytes <= limits.bytes &&
            stats.bytes <= limits.bytes - more_bytes && more_fds <= limits.fds && stats.fds <= limits.fds - more_fds;
   }
