@@ -38,7 +38,7 @@ class STRAIT_LOCK_RULE(capability("mutex")) Mutex {
   std::mutex mutex_;
 };
 
-// Holds a Mutex to the end of its scope.
+// Holds a Mutex to the end of its scope, but for where it is unlocked in between.
 class STRAIT_LOCK_RULE(scoped_lockable) Locked {
  public:
   explicit Locked(Mutex& mutex) STRAIT_LOCK_RULE(acquire_capability(mutex)) : lock_(mutex.mutex_) {}
@@ -49,6 +49,8 @@ class STRAIT_LOCK_RULE(scoped_lockable) Locked {
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
 
+  void unlock() STRAIT_LOCK_RULE(release_capability()) { lock_.unlock(); }
+  void lock() STRAIT_LOCK_RULE(acquire_capability()) { lock_.lock(); }
   // Lets go until `changed` is notified, or so long, or for no reason: look again at what is waited for.
   void wait(std::condition_variable& changed, std::int64_t at_most_ns) {
     changed.wait_for(lock_, std::chrono::nanoseconds(at_most_ns));

@@ -73,7 +73,7 @@ void Core::close() {
   accepted_.notify_all();
   std::deque<std::unique_ptr<strait_peer>> waiting;
   {
-    const std::lock_guard lock(peers_mutex_);
+    const Locked lock(peers_mutex_);
     waiting.swap(waiting_);
     incoming_.clear();
   }
@@ -83,7 +83,7 @@ void Core::close() {
   std::vector<strait_lane*> lanes;
   std::vector<strait_device_queue*> device_queues;
   {
-    const std::lock_guard lock(lanes_mutex_);
+    const Locked lock(lanes_mutex_);
     lanes = lanes_;
     device_queues = device_queues_;
   }
@@ -99,14 +99,14 @@ void Core::close() {
   }
   std::vector<strait_peer*> peers;
   {
-    const std::lock_guard lock(peers_mutex_);
+    const Locked lock(peers_mutex_);
     peers = peers_;
     for (strait_peer* peer : peers_) peer->passive.clear();
   }
   sweep();
   std::vector<strait_region*> regions;
   {
-    const std::lock_guard lock(regions_mutex_);
+    const Locked lock(regions_mutex_);
     for (const auto& [id, region] : regions_) regions.push_back(region);
     names_.clear();
     for (const auto& [base, memory] : memories_) {
@@ -118,7 +118,10 @@ void Core::close() {
   for (strait_region* region : regions) {
     region->state.store(RegionState::revoked);
     region->epoch.fetch_add(1);
-    cut_off_locked(*region);
+    {
+      const Locked lock(regions_mutex_);
+      cut_off_locked(*region);
+    }
     (void)leave_pages(*region, take_back(*region, grace));
     release_local(*region);
   }
@@ -127,7 +130,7 @@ void Core::close() {
   // Dropped, and held by a peer until now. Each holds this Node, so that neither would ever go.
   std::vector<std::unique_ptr<strait_region>> held;
   {
-    const std::lock_guard lock(regions_mutex_);
+    const Locked lock(regions_mutex_);
     held.swap(draining_);
     draining_count_.store(0, std::memory_order_relaxed);
   }
@@ -140,18 +143,18 @@ void Core::close() {
 }
 
 void Core::add_lane(strait_lane* lane) {
-  const std::lock_guard lock(lanes_mutex_);
+  const Locked lock(lanes_mutex_);
   lanes_.push_back(lane);
 }
 
 void Core::remove_lane(strait_lane* lane) {
-  const std::lock_guard lock(lanes_mutex_);
+  const Locked lock(lanes_mutex_);
   std::erase(lanes_, lane);
 }
 
 std::uint64_t Core::caller_polls() {
   std::uint64_t polls = poll_count.load(std::memory_order_relaxed);
-  const std::lock_guard lock(lanes_mutex_);
+  const Locked lock(lanes_mutex_);
   for (const strait_lane* lane : lanes_) polls += lane->polls.load(std::memory_order_relaxed);
   return polls;
 }
@@ -164,7 +167,7 @@ std::int32_t Core::drive_all() {
 }
 
 void Core::reap_shared_lanes() {
-  const std::lock_guard lock(lanes_mutex_);
+  const Locked lock(lanes_mutex_);
   for (strait_lane* lane : lanes_) {
     if (!lane->shared) continue;
     const std::unique_lock use(lane->mutex, std::try_to_lock);  // whoever has it reaps as well

@@ -21,6 +21,7 @@
 
 #include "base/counters.hpp"
 #include "base/log.hpp"
+#include "base/mutex.hpp"
 #include "base/options.hpp"
 #include "buffer/providers.hpp"
 #include "export/through_host.hpp"
@@ -217,9 +218,9 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   [[nodiscard]] Result<rail::MemoryKey> register_part(const strait_region& region, Rail& rail, std::uint64_t offset,
                                                       std::uint64_t length_bytes, std::uint32_t access);
   [[nodiscard]] Status grant_part_locked(strait_region& region, const keys::TicketFields& fields,
-                                         rendezvous::Target& target);
+                                         rendezvous::Target& target) STRAIT_REQUIRES(regions_mutex_);
   [[nodiscard]] Status stage(strait_region& region, const buffer::Claim& claim);
-  void cut_off_locked(strait_region& region);
+  void cut_off_locked(strait_region& region) STRAIT_REQUIRES(regions_mutex_);
   void release_local(strait_region& region);
   [[nodiscard]] nlohmann::json requirement_rows();
   // explain.cpp
@@ -245,7 +246,8 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   [[nodiscard]] bool is_held(const strait_region& region);
   // Null: done, or nothing to do. Otherwise why the pages stay those that the peer maps.
   [[nodiscard]] const char* leave_pages(strait_region& region, const std::vector<grant::Holdout>& holdouts);
-  [[nodiscard]] std::optional<std::vector<strait_region*>> all_revoked_beside_locked(const strait_region& region);
+  [[nodiscard]] std::optional<std::vector<strait_region*>> all_revoked_beside_locked(const strait_region& region)
+      STRAIT_REQUIRES(regions_mutex_);
   [[nodiscard]] rendezvous::Target target_of(const strait_region& region) const;
   [[nodiscard]] Result<std::unique_ptr<strait_lane>> make_lane(std::uint32_t depth, std::uint32_t signal_every,
                                                                bool shared, std::uint8_t rail);
@@ -265,7 +267,7 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   [[nodiscard]] strait_nic_connect_request connect_settings(const rendezvous::NicAddress& nic, std::uint32_t qpn,
                                                             sys::Deadline deadline) const;
   void wait_until_open() { const std::lock_guard open(opening_mutex_); }
-  [[nodiscard]] strait_peer* find_served_locked(rendezvous::PeerId id);
+  [[nodiscard]] strait_peer* find_served_locked(rendezvous::PeerId id) STRAIT_REQUIRES(peers_mutex_);
   void describe_lane(strait_lane& lane, const std::string& peer_name) const;
   void mention_grants(strait_lane& lane, strait_peer& peer) const;
 
@@ -293,10 +295,10 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   std::unique_ptr<exports::HostRelay> relay_;  // goes before the providers it has memory of
   ExportBook book_;
   const std::uint64_t number_ = next_number();  // of Nodes in this process, never used again
-  std::mutex known_mutex_;
-  std::map<std::uint64_t, buffer::Claim> known_;  // allocations with an identity that were shared, by their base
+  Mutex known_mutex_;
+  // Allocations with an identity that were shared, by their base.
+  std::map<std::uint64_t, buffer::Claim> known_ STRAIT_GUARDED_BY(known_mutex_);
   FreedMemory freed_;
-  std::int64_t kept_fds_ = 0;  // of memory that was allocated to be networked; under regions_mutex
   std::vector<Rail> rails_;
   // What one NIC or another can do: an allocation is exported once for all of them.
   exports::NicAbilities abilities_;
@@ -307,24 +309,26 @@ class Core final : public rendezvous::Handler, public grant::Clerk, public std::
   std::unique_ptr<keys::Monitor> monitor_;  // of host memory; null unless asked for and possible
   sys::AddressSpace address_space_ = sys::AddressSpace::open();
 
-  std::mutex lanes_mutex_;
-  std::vector<strait_lane*> lanes_;
-  std::vector<strait_device_queue*> device_queues_;  // under the same lock
-  Doorbells doorbells_;                              // those of them that need it
+  Mutex lanes_mutex_;
+  std::vector<strait_lane*> lanes_ STRAIT_GUARDED_BY(lanes_mutex_);
+  std::vector<strait_device_queue*> device_queues_ STRAIT_GUARDED_BY(lanes_mutex_);
+  Doorbells doorbells_;  // those of them that need it
 
-  std::mutex regions_mutex_;
-  std::uint64_t next_region_ = 1;
-  std::unordered_map<std::uint64_t, strait_region*> regions_;  // every one whose handle was not dropped
-  std::vector<std::unique_ptr<strait_region>> draining_;
+  Mutex regions_mutex_;
+  std::uint64_t next_region_ STRAIT_GUARDED_BY(regions_mutex_) = 1;
+  // Every one whose handle was not dropped.
+  std::unordered_map<std::uint64_t, strait_region*> regions_ STRAIT_GUARDED_BY(regions_mutex_);
+  std::vector<std::unique_ptr<strait_region>> draining_ STRAIT_GUARDED_BY(regions_mutex_);
   std::atomic<std::size_t> draining_count_{0};
-  std::map<std::uint64_t, strait_memory*> memories_;  // by base
-  std::map<std::string, std::uint64_t> names_;
+  std::map<std::uint64_t, strait_memory*> memories_ STRAIT_GUARDED_BY(regions_mutex_);  // by base
+  std::map<std::string, std::uint64_t> names_ STRAIT_GUARDED_BY(regions_mutex_);
+  std::int64_t kept_fds_ STRAIT_GUARDED_BY(regions_mutex_) = 0;  // of memory that was allocated to be networked
 
-  std::mutex peers_mutex_;
+  Mutex peers_mutex_;
   std::condition_variable accepted_;
-  std::vector<strait_peer*> peers_;  // that somebody holds a handle of
-  std::map<rendezvous::PeerId, std::unique_ptr<Incoming>> incoming_;
-  std::deque<std::unique_ptr<strait_peer>> waiting_;  // for strait_accept
+  std::vector<strait_peer*> peers_ STRAIT_GUARDED_BY(peers_mutex_);  // that somebody holds a handle of
+  std::map<rendezvous::PeerId, std::unique_ptr<Incoming>> incoming_ STRAIT_GUARDED_BY(peers_mutex_);
+  std::deque<std::unique_ptr<strait_peer>> waiting_ STRAIT_GUARDED_BY(peers_mutex_);  // for strait_accept
 
   std::string no_grants_because_;          // no operation of this Node goes by map or copy; empty: they may
   std::unique_ptr<grant::Door> door_;      // null: no map and copy grants

@@ -123,7 +123,7 @@ Result<strait_device_queue*> Core::open_device_queue(strait_peer& peer, rail::De
                   consumer_text(*queue), queue->queue->describe(), peer.name);
   counters_.get("device_queues_opened").add();
   if (queue->queue->relayed()) doorbells_.add(*queue->queue);
-  const std::lock_guard lock(lanes_mutex_);
+  const Locked lock(lanes_mutex_);
   device_queues_.push_back(queue.get());
   return queue.release();
 }
@@ -131,7 +131,7 @@ Result<strait_device_queue*> Core::open_device_queue(strait_peer& peer, rail::De
 void Core::close_device_queue(strait_device_queue* raw) {
   std::unique_ptr<strait_device_queue> queue(raw);
   {
-    const std::lock_guard lock(lanes_mutex_);
+    const Locked lock(lanes_mutex_);
     std::erase(device_queues_, raw);
   }
   doorbells_.remove(*queue->queue);

@@ -43,12 +43,12 @@ Taken Reached::taken() const {
 }
 
 void Reached::note_refusal(std::size_t rail, std::string why) {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   refused_by_[rail] = std::move(why);
 }
 
 std::string Reached::refusal_of(std::size_t rail) const {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   const auto found = refused_by_.find(rail);
   return found == refused_by_.end() ? std::string() : found->second;
 }
@@ -61,7 +61,7 @@ bool Reached::still_the_same() const {
 
 Result<Reached::Files> Reached::open() {
   if (!has_fd_) return Files();
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   if (Files open = open_now_.lock()) return open;
   if (!can_open_again()) return fail(Code::gone, "the descriptor of this memory of {} was closed", claim_.device->name);
   auto files = std::make_shared<ExportFiles>();
@@ -83,19 +83,19 @@ Result<ExportBook::Shared> ExportBook::get(const buffer::Claim& claim, const exp
   // are registered by address, and nothing is exported.
   const bool plain = claim.sort == STRAIT_SORT_HOST && claim.identity == 0;
   if (plain && (nic.max_bytes == 0 || claim.whole.length_bytes <= nic.max_bytes)) {
-    const std::lock_guard lock(mutex_);
+    const Locked lock(mutex_);
     if (plain_host_) return plain_host_;
   }
   const Key key{claim.whole.address, claim.whole.length_bytes, key_identity(claim)};
   if (claim.identity != 0) {
-    const std::lock_guard lock(mutex_);
+    const Locked lock(mutex_);
     if (const auto found = entries_.find(key); found != entries_.end()) {
       if (Shared shared = found->second.lock()) return shared;
     }
   }
   auto found = find_out(claim, nic, policy, files);
   if (plain && found && (*found)->way() == exports::Way::host_pages && !(*found)->has_files()) {
-    const std::lock_guard lock(mutex_);
+    const Locked lock(mutex_);
     plain_host_ = *found;
   }
   return found;
@@ -106,7 +106,7 @@ Result<ExportBook::Shared> ExportBook::find_out(const buffer::Claim& claim, cons
   STRAIT_TRY(exports::Exported exported, exports::make_reachable(claim, claim.whole, nic, policy));
   auto shared = std::make_shared<Reached>(std::move(exported), claim, files, policy.refused);
   const Key key{claim.whole.address, claim.whole.length_bytes, key_identity(claim)};
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   if (entries_.size() >= sweep_at_) {  // now and then, so that a hundred thousand regions do not cost their square
     std::erase_if(entries_, [](const auto& entry) { return entry.second.expired(); });
     sweep_at_ = 2 * entries_.size() + 64;
@@ -116,7 +116,7 @@ Result<ExportBook::Shared> ExportBook::find_out(const buffer::Claim& claim, cons
 }
 
 void ExportBook::forget(const buffer::Range& range) {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   std::erase_if(entries_, [&](const auto& entry) {
     const auto [address, length_bytes, identity] = entry.first;
     return address < range.address + range.length_bytes && range.address < address + length_bytes;
@@ -127,7 +127,7 @@ void ExportBook::registered(const Reached& how) {
   const bool first_way = how.way() == exports::Way::dmabuf;
   // Mostly there is nothing to take back, which is known without the lock.
   if (first_way && !some_last_.load(std::memory_order_acquire)) return;
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   if (first_way) {
     last_.erase(how.claim().device->name);
   } else {
@@ -137,7 +137,7 @@ void ExportBook::registered(const Reached& how) {
 }
 
 std::optional<Taken> ExportBook::last_of(const std::string& device) const {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   const auto found = last_.find(device);
   if (found == last_.end()) return std::nullopt;
   return found->second;

@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "export/reach.hpp"
 
 namespace strait::node {
@@ -78,9 +78,9 @@ class Reached : public std::enable_shared_from_this<Reached> {
   const buffer::Claim claim_;
   const bool has_fd_;
   const bool has_pages_;
-  mutable std::mutex mutex_;
-  std::weak_ptr<ExportFiles> open_now_;
-  std::map<std::size_t, std::string> refused_by_;  // by the number of the NIC
+  mutable Mutex mutex_;
+  std::weak_ptr<ExportFiles> open_now_ STRAIT_GUARDED_BY(mutex_);
+  std::map<std::size_t, std::string> refused_by_ STRAIT_GUARDED_BY(mutex_);  // by the number of the NIC
 };
 
 class ExportBook {
@@ -102,12 +102,14 @@ class ExportBook {
 
  private:
   using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
-  mutable std::mutex mutex_;
-  std::map<Key, std::weak_ptr<Reached>> entries_;
-  Shared plain_host_;                   // of host memory without identity: the same answer for all of it, so made once
-  std::map<std::string, Taken> last_;   // of devices whose memory is not reached by the first way
-  std::atomic<bool> some_last_{false};  // whether that has any
-  std::size_t sweep_at_ = 64;
+  mutable Mutex mutex_;
+  std::map<Key, std::weak_ptr<Reached>> entries_ STRAIT_GUARDED_BY(mutex_);
+  // Of host memory without identity: the same answer for all of it, so made once.
+  Shared plain_host_ STRAIT_GUARDED_BY(mutex_);
+  // Of devices whose memory is not reached by the first way, and whether there are any.
+  std::map<std::string, Taken> last_ STRAIT_GUARDED_BY(mutex_);
+  std::atomic<bool> some_last_{false};
+  std::size_t sweep_at_ STRAIT_GUARDED_BY(mutex_) = 64;
 };
 
 }  // namespace strait::node

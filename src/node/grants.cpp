@@ -116,7 +116,7 @@ void Core::add_proof(rendezvous::Target& target) const {
 Result<grant::Offer> Core::on_ask(const grant::Subject& subject, const grant::Proof& proof, grant::Way only) {
   if (!same_digest(proof, proof_of(subject)))
     return fail(Code::denied, "the proof that came with the target does not fit it");
-  const std::lock_guard lock(regions_mutex_);
+  const Locked lock(regions_mutex_);
   const auto found = regions_.find(subject.region_id);
   if (found == regions_.end()) return fail(Code::gone, "the region was revoked");
   const strait_region& region = *found->second;
@@ -157,7 +157,7 @@ Result<grant::Offer> Core::on_ask(const grant::Subject& subject, const grant::Pr
 }
 
 bool Core::still_shared(const grant::Subject& subject) {
-  const std::lock_guard lock(regions_mutex_);
+  const Locked lock(regions_mutex_);
   const auto found = regions_.find(subject.region_id);
   return found != regions_.end() && found->second->state.load() == RegionState::live &&
          found->second->epoch.load() == subject.epoch;
@@ -256,7 +256,7 @@ const char* Core::leave_pages(strait_region& region, const std::vector<grant::Ho
   if ((holdouts.empty() && settings_.trusts_let_go) || region.left_behind) return nullptr;
   counters_.get("grant_holdouts").add(holdouts.size());
   {
-    const std::lock_guard lock(regions_mutex_);
+    const Locked lock(regions_mutex_);
     const bool has_others = region.memory != nullptr && region.claim.sort == STRAIT_SORT_HOST;
     if (holdouts.empty() && (!has_others || !region.memory->mapped)) return nullptr;
     if (!has_others) return "this memory cannot be given other pages";
@@ -272,7 +272,7 @@ const char* Core::leave_pages(strait_region& region, const std::vector<grant::Ho
   const auto renewed = region.claim.provider->advise(range, STRAIT_ADVICE_OWN_PAGES, STRAIT_HOST_PLACE);
   if (!renewed || *renewed != buffer::Provider::Advised::done) return "this memory could not be given other pages";
   {
-    const std::lock_guard lock(regions_mutex_);
+    const Locked lock(regions_mutex_);
     region.left_behind = true;
     region.memory->mapped = false;
     if (const auto others = all_revoked_beside_locked(region)) {

@@ -171,13 +171,13 @@ std::string Core::counters_json() {
   for (const auto& provider : providers_->providers())
     counters["memory_" + provider->kind()] = counted(provider->counters());
   {
-    const std::lock_guard lock(regions_mutex_);
+    const Locked lock(regions_mutex_);
     counters["regions"] = regions_.size();
     counters["regions_draining"] = draining_.size();
     counters["names"] = names_.size();
   }
   {
-    const std::lock_guard lock(lanes_mutex_);
+    const Locked lock(lanes_mutex_);
     counters["lanes"] = lanes_.size();
   }
   told["counters"] = std::move(counters);

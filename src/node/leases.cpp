@@ -17,30 +17,30 @@ constexpr std::uint32_t kYieldTurn = 64;      // pause_turn() then lets others r
 }  // namespace
 
 void Doorbells::add(rail::DeviceQueue& queue) {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   queues_.push_back(&queue);
   count_.store(queues_.size(), std::memory_order_relaxed);
 }
 
 void Doorbells::remove(const rail::DeviceQueue& queue) {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   std::erase(queues_, &queue);
   count_.store(queues_.size(), std::memory_order_relaxed);
 }
 
 std::int32_t Doorbells::ring_all() {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   std::int32_t rung = 0;
   for (rail::DeviceQueue* queue : queues_) rung += queue->ring_for_posters();
   return rung;
 }
 
 Result<std::uint64_t> Leases::begin(Looked queue) {
-  const std::lock_guard changing(changing_);
+  const Locked changing(changing_);
   if (stopped_) return fail(Code::gone, "the Node of this device queue was closed");
   std::uint64_t lease = 0;
   {
-    const std::lock_guard lock(list_mutex_);
+    const Locked lock(list_mutex_);
     lease = next_++;
     held_[lease] = queue;
     changes_.fetch_add(1);
@@ -49,7 +49,7 @@ Result<std::uint64_t> Leases::begin(Looked queue) {
   stopping_.store(false);
   auto started = sys::start_quiet_thread([this] { run(); });
   if (!started) {
-    const std::lock_guard lock(list_mutex_);
+    const Locked lock(list_mutex_);
     held_.erase(lease);
     return started.error();
   }
@@ -62,7 +62,7 @@ void Leases::settle_locked() {
   bool none = false;
   std::uint64_t change = 0;
   {
-    const std::lock_guard lock(list_mutex_);
+    const Locked lock(list_mutex_);
     none = held_.empty();
     change = changes_.fetch_add(1) + 1;
   }
@@ -76,18 +76,18 @@ void Leases::settle_locked() {
 }
 
 void Leases::end(std::uint64_t lease) {
-  const std::lock_guard changing(changing_);
+  const Locked changing(changing_);
   {
-    const std::lock_guard lock(list_mutex_);
+    const Locked lock(list_mutex_);
     if (held_.erase(lease) == 0) return;
   }
   settle_locked();
 }
 
 void Leases::end_all_of(Looked queue) {
-  const std::lock_guard changing(changing_);
+  const Locked changing(changing_);
   {
-    const std::lock_guard lock(list_mutex_);
+    const Locked lock(list_mutex_);
     if (std::erase_if(held_, [&queue](const auto& entry) { return entry.second == queue; }) == 0) return;
   }
   settle_locked();
@@ -99,10 +99,10 @@ void Leases::stop() {
     if (thread_.joinable()) thread_.detach();
     return;
   }
-  const std::lock_guard changing(changing_);
+  const Locked changing(changing_);
   stopped_ = true;
   {
-    const std::lock_guard lock(list_mutex_);
+    const Locked lock(list_mutex_);
     held_.clear();
   }
   settle_locked();
@@ -114,7 +114,7 @@ void Leases::run() {
   bool eager = true;
   for (std::uint32_t look = 0; !stopping_.load(std::memory_order_relaxed); ++look) {
     if (changes_.load(std::memory_order_relaxed) != seen_.load(std::memory_order_relaxed)) {
-      const std::lock_guard lock(list_mutex_);
+      const Locked lock(list_mutex_);
       queues.clear();
       for (const auto& [lease, queue] : held_) {
         if (std::find(queues.begin(), queues.end(), queue) == queues.end()) queues.push_back(queue);

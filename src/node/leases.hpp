@@ -10,11 +10,11 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/mutex.hpp"
 #include "rail/mlx5/device_queue.hpp"
 #include "rail/mlx5/nic.hpp"
 #include "sys/fork.hpp"
@@ -36,8 +36,8 @@ class Doorbells {
  private:
   std::int32_t ring_all();
 
-  std::mutex mutex_;
-  std::vector<rail::DeviceQueue*> queues_;
+  Mutex mutex_;
+  std::vector<rail::DeviceQueue*> queues_ STRAIT_GUARDED_BY(mutex_);
   std::atomic<std::size_t> count_{0};  // of them
 };
 
@@ -66,15 +66,15 @@ class Leases {
 
  private:
   void run();
-  void settle_locked();
+  void settle_locked() STRAIT_REQUIRES(changing_);
 
   Core& core_;
   const sys::ForkMark mark_;
-  std::mutex changing_;   // who begins or ends; held while a thread is started or joined
-  bool stopped_ = false;  // under it
-  std::mutex list_mutex_;
-  std::map<std::uint64_t, Looked> held_;
-  std::uint64_t next_ = 1;
+  Mutex changing_;  // who begins or ends; held while a thread is started or joined
+  bool stopped_ STRAIT_GUARDED_BY(changing_) = false;
+  Mutex list_mutex_;
+  std::map<std::uint64_t, Looked> held_ STRAIT_GUARDED_BY(list_mutex_);
+  std::uint64_t next_ STRAIT_GUARDED_BY(list_mutex_) = 1;
   std::atomic<std::uint64_t> changes_{0};  // of held_
   std::atomic<std::uint64_t> seen_{0};     // by the thread, after which it knows no older list
   std::atomic<bool> stopping_{false};

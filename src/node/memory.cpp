@@ -14,7 +14,7 @@ Result<strait_memory*> Core::allocate(std::uint64_t length_bytes, const std::str
     STRAIT_TRY(handle->files, register_early(handle->memory.range()));
   }
   handle->core = shared_from_this();
-  const std::lock_guard lock(regions_mutex_);
+  const Locked lock(regions_mutex_);
   if (handle->files) {
     if (kept_fds_ < options_.integer("cache_fds")) {
       ++kept_fds_;
@@ -29,7 +29,7 @@ Result<strait_memory*> Core::allocate(std::uint64_t length_bytes, const std::str
 Status Core::free(strait_memory* memory) {
   sweep();
   {
-    const std::lock_guard lock(regions_mutex_);
+    const Locked lock(regions_mutex_);
     if (memory->shared != 0) {
       return with_remedy(
           fail(Code::again,
@@ -52,7 +52,7 @@ Status Core::free(strait_memory* memory) {
 void Core::drop(strait_memory* memory) {
   sweep();
   {
-    const std::lock_guard lock(regions_mutex_);
+    const Locked lock(regions_mutex_);
     if (memory->shared != 0) {
       memory->dropped = true;  // release_local frees it
       return;

@@ -164,7 +164,7 @@ Result<strait_peer*> Core::connect(const std::string& address, sys::Deadline dea
   mention_grants(*peer->lane, *peer);
   add_lane(peer->lane.get());
   log_.write(Level::info, "connected to {}: {}", peer->name, peer->lane->path);
-  const std::lock_guard lock(peers_mutex_);
+  const Locked lock(peers_mutex_);
   peers_.push_back(peer.get());
   return peer.release();
 }
@@ -254,7 +254,7 @@ void Core::close_lane(strait_lane* raw) {
 void Core::close_peer(strait_peer* raw) {
   std::unique_ptr<strait_peer> peer(raw);
   {
-    const std::lock_guard lock(peers_mutex_);
+    const Locked lock(peers_mutex_);
     std::erase(peers_, raw);
   }
   if (peer->lane) remove_lane(peer->lane.get());

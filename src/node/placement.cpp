@@ -56,7 +56,7 @@ void Placement::note(const Status& status) {
     placed_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   if (refused_.empty()) refused_ = status.error().text;
 }
 
@@ -80,7 +80,7 @@ std::string Placement::text() const {
 }
 
 std::string Placement::refused() const {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   return refused_;
 }
 

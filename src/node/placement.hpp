@@ -7,11 +7,11 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/mutex.hpp"
 #include "sys/numa.hpp"
 
 namespace strait::node {
@@ -48,8 +48,8 @@ class Placement {
   std::string near_;       // whom that is near; empty: it was asked for by number
   std::string off_because_ = "the Node is not open";
   std::atomic<std::uint64_t> placed_{0};
-  mutable std::mutex mutex_;
-  std::string refused_;
+  mutable Mutex mutex_;
+  std::string refused_ STRAIT_GUARDED_BY(mutex_);
 };
 
 }  // namespace strait::node

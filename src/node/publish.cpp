@@ -23,7 +23,7 @@ Result<strait_published*> Core::publish(const std::string& name, strait_region& 
   published->core = shared_from_this();
   published->name = name;
   published->region_id = region.id;
-  const std::lock_guard lock(regions_mutex_);
+  const Locked lock(regions_mutex_);
   if (region.state.load() != RegionState::live)
     return fail(Code::gone, "the region was revoked and cannot be published");
   const auto [at, fresh] = names_.emplace(name, region.id);
@@ -34,7 +34,7 @@ Result<strait_published*> Core::publish(const std::string& name, strait_region& 
 }
 
 void Core::withdraw(const strait_published& published) {
-  const std::lock_guard lock(regions_mutex_);
+  const Locked lock(regions_mutex_);
   const auto found = names_.find(published.name);
   // Revoking the region withdrew it already, and another one may have the name by now.
   if (found != names_.end() && found->second == published.region_id) names_.erase(found);
@@ -91,7 +91,7 @@ rendezvous::Target Core::target_of(const strait_region& region) const {
 
 Result<rendezvous::Target> Core::on_lookup(rendezvous::PeerId, const std::string& name) {
   wait_until_open();
-  const std::lock_guard lock(regions_mutex_);
+  const Locked lock(regions_mutex_);
   const auto found = names_.find(name);
   if (found == names_.end()) {
     return with_remedy(fail(Code::gone, "nothing is published under \"{}\" on {}", name, address_),
@@ -136,7 +136,7 @@ Status Core::grant_part_locked(strait_region& region, const keys::TicketFields& 
 
 Result<rendezvous::Target> Core::on_redeem(rendezvous::PeerId, const rendezvous::TicketBytes& ticket) {
   STRAIT_TRY(const keys::TicketFields fields, keys::verify(ticket, ticket_key_, id_, sys::wall_ns()));
-  const std::lock_guard lock(regions_mutex_);
+  const Locked lock(regions_mutex_);
   const auto found = regions_.find(fields.region_id);
   const bool alive = found != regions_.end() && found->second->state.load() == RegionState::live;
   STRAIT_CHECK(keys::check_current(fields, alive ? found->second->epoch.load() : 0, alive));

@@ -182,7 +182,7 @@ Status Core::let_peers_name(strait_region& region) {
     keys = make_remote_keys(region);
   }
   if (!keys) return keys.error();
-  const std::lock_guard lock(regions_mutex_);
+  const Locked lock(regions_mutex_);
   region.remote = std::move(*keys);
   region.named = true;
   return {};
@@ -249,7 +249,7 @@ strait_region* Core::adopt(std::unique_ptr<strait_region> region) {
   if (region->access == 0 || region->exported->can_open_again()) region->files.reset();
   if (region->claim.provider != nullptr && !region->cpu_accessible) book_.registered(*region->exported);
   regions_shared_.add();
-  const std::lock_guard lock(regions_mutex_);
+  const Locked lock(regions_mutex_);
   region->id = next_region_++;
   regions_[region->id] = region.get();
   return region.release();
@@ -273,7 +273,7 @@ Result<strait_region*> Core::share(void* address, std::uint64_t length_bytes, st
   region->claim = claim;
   region->core = shared_from_this();
   {
-    const std::lock_guard lock(regions_mutex_);
+    const Locked lock(regions_mutex_);
     auto after = memories_.upper_bound(region->address);
     if (after != memories_.begin()) {
       strait_memory* memory = std::prev(after)->second;
@@ -284,7 +284,10 @@ Result<strait_region*> Core::share(void* address, std::uint64_t length_bytes, st
   auto registered = register_local(*region, claim);
   if (registered) registered = register_remote(*region);
   if (!registered) {
-    cut_off_locked(*region);
+    {
+      const Locked lock(regions_mutex_);
+      cut_off_locked(*region);
+    }
     release_local(*region);
     return registered.error();
   }
@@ -308,7 +311,7 @@ void Core::release_local(strait_region& region) {
   region.view_mapping.reset();
   strait_memory* memory = nullptr;
   {
-    const std::lock_guard lock(regions_mutex_);
+    const Locked lock(regions_mutex_);
     memory = std::exchange(region.memory, nullptr);
     if (memory == nullptr || --memory->shared != 0 || !memory->dropped) return;
   }
@@ -321,7 +324,7 @@ bool Core::in_use(const strait_region& region) {
 }
 
 bool Core::lanes_hold(const strait_region& region, std::string* by_whom) {
-  const std::lock_guard lock(lanes_mutex_);
+  const Locked lock(lanes_mutex_);
   for (strait_lane* lane : lanes_) {
     if (!lane->core.holds(&region)) continue;
     if (by_whom != nullptr) *by_whom = lane->peer_name;
@@ -344,7 +347,7 @@ Status Core::revoke(strait_region& region, sys::Deadline deadline) {
   region.state.store(RegionState::revoked, std::memory_order_seq_cst);
   {
     const std::lock_guard naming(region.naming_mutex);  // whoever is at it; the next one sees the state
-    const std::lock_guard lock(regions_mutex_);
+    const Locked lock(regions_mutex_);
     if (!region.remote.empty() || region.epoch.load() == 1) {
       region.epoch.fetch_add(1);
       cut_off_locked(region);
@@ -388,7 +391,7 @@ void Core::drop(strait_region* raw) {
   std::unique_ptr<strait_region> region(raw);
   region->state.store(RegionState::revoked, std::memory_order_seq_cst);
   {
-    const std::lock_guard lock(regions_mutex_);
+    const Locked lock(regions_mutex_);
     region->epoch.fetch_add(1);
     cut_off_locked(*region);
     std::erase_if(names_, [&](const auto& entry) { return entry.second == region->id; });
@@ -403,7 +406,7 @@ void Core::drop(strait_region* raw) {
   log_.write(Level::debug, "region {} of {} was dropped while operations use it: it goes when they have drained",
              region->id, region->claim.device->name);
   {
-    const std::lock_guard lock(regions_mutex_);
+    const Locked lock(regions_mutex_);
     draining_.push_back(std::move(region));
     draining_count_.store(draining_.size(), std::memory_order_relaxed);
   }
@@ -416,7 +419,7 @@ void Core::sweep() {
   reap_shared_lanes();
   std::vector<std::unique_ptr<strait_region>> drained;
   {
-    const std::lock_guard lock(regions_mutex_);
+    const Locked lock(regions_mutex_);
     for (auto& region : draining_) {
       if (!in_use(*region)) drained.push_back(std::move(region));
     }

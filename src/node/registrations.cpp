@@ -118,7 +118,7 @@ std::optional<buffer::Claim> Core::recognised_before(buffer::Range range) {
   }
   std::optional<buffer::Claim> claim;
   {
-    const std::lock_guard lock(known_mutex_);
+    const Locked lock(known_mutex_);
     const auto after = known_.upper_bound(range.address);
     if (after == known_.begin() || !lies_in(range, std::prev(after)->second.whole)) return std::nullopt;
     claim = std::prev(after)->second;
@@ -149,7 +149,7 @@ Result<buffer::Claim> Core::recognise(buffer::Range range, std::int64_t& took_ns
   auto claim = providers_->classify(range);
   took_ns = sys::now_ns() - before_ns;
   if (claim && claim->identity != 0) {
-    const std::lock_guard lock(known_mutex_);
+    const Locked lock(known_mutex_);
     if (known_.size() >= kMostKnown) known_.clear();  // finding out again is no more than what it costs without
     known_.insert_or_assign(claim->whole.address, *claim);
     last_claim = {number_, *claim};

@@ -46,7 +46,7 @@ Result<rendezvous::ConnectReply> Core::on_connect(rendezvous::PeerId id, const r
     STRAIT_CHECK(queue->connect(settings));
     sleeper_.rouse_now();
     reply.qpn = queue->qpn();
-    const std::lock_guard lock(peers_mutex_);
+    const Locked lock(peers_mutex_);
     strait_peer* peer = find_served_locked(id);
     if (peer == nullptr) return fail(Code::invalid, "a further lane was asked for before the first one");
     peer->passive.push_back(std::move(queue));
@@ -71,7 +71,7 @@ Result<rendezvous::ConnectReply> Core::on_connect(rendezvous::PeerId id, const r
   peer.name = fmt::format("{} (process {})", request.name, request.pid);
   describe_lane(*lane, peer.name);
   peer.lane = std::move(lane);
-  const std::lock_guard lock(peers_mutex_);
+  const Locked lock(peers_mutex_);
   incoming_[id] = std::move(incoming);
   return reply;
 }
@@ -79,7 +79,7 @@ Result<rendezvous::ConnectReply> Core::on_connect(rendezvous::PeerId id, const r
 Status Core::on_ready(rendezvous::PeerId id, const rendezvous::Ready& ready) {
   std::unique_ptr<Incoming> incoming;
   {
-    const std::lock_guard lock(peers_mutex_);
+    const Locked lock(peers_mutex_);
     const auto found = incoming_.find(id);
     if (found == incoming_.end()) {
       // A further lane: its queue has been serving since it was connected.
@@ -92,7 +92,7 @@ Status Core::on_ready(rendezvous::PeerId id, const rendezvous::Ready& ready) {
   add_lane(incoming->peer->lane.get());
   log_.write(Level::info, "{} has connected: {}", incoming->peer->name, incoming->peer->lane->path);
   {
-    const std::lock_guard lock(peers_mutex_);
+    const Locked lock(peers_mutex_);
     waiting_.push_back(std::move(incoming->peer));
   }
   accepted_.notify_one();
@@ -105,7 +105,7 @@ void Core::on_gone(rendezvous::PeerId id) {
   std::vector<std::unique_ptr<rail::Queue>> passive;
   std::string left;
   {
-    const std::lock_guard lock(peers_mutex_);
+    const Locked lock(peers_mutex_);
     if (const auto found = incoming_.find(id); found != incoming_.end()) {
       dropped.push_back(std::move(found->second->peer));
       incoming_.erase(found);
@@ -130,7 +130,7 @@ void Core::on_gone(rendezvous::PeerId id) {
 }
 
 Result<strait_peer*> Core::accept(sys::Deadline deadline) {
-  std::unique_lock lock(peers_mutex_);
+  Locked lock(peers_mutex_);
   while (waiting_.empty()) {
     if (closed()) return fail(Code::gone, "the Node was closed while waiting for a peer");
     if (deadline.passed()) return fail(Code::timeout, "no peer connected to {} before the deadline", address_);
@@ -140,9 +140,8 @@ Result<strait_peer*> Core::accept(sys::Deadline deadline) {
       drive_all();
       lock.lock();
     }
-    const auto nap =
-        settings_.progress == ProgressMode::thread ? std::chrono::milliseconds(100) : std::chrono::milliseconds(1);
-    accepted_.wait_for(lock, std::min<std::chrono::nanoseconds>(nap, std::chrono::nanoseconds(deadline.left_ns())));
+    const std::int64_t nap_ns = settings_.progress == ProgressMode::thread ? 100'000'000 : 1'000'000;
+    lock.wait(accepted_, std::min(nap_ns, deadline.left_ns()));
   }
   std::unique_ptr<strait_peer> peer = std::move(waiting_.front());
   waiting_.pop_front();

@@ -158,7 +158,7 @@ plan::Cost time_carrier(const std::string& carrier, const std::string& soft_libr
 
 template <class Measure>
 plan::Cost Stopwatch::remembered(const std::string& key, Measure&& measure) {
-  const std::lock_guard lock(mutex_);
+  const Locked lock(mutex_);
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
   plan::Cost cost = measure();

@@ -6,9 +6,9 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.hpp"
 #include "buffer/providers.hpp"
 #include "plan/planner.hpp"
 
@@ -29,8 +29,8 @@ class Stopwatch {
   template <class Measure>
   [[nodiscard]] plan::Cost remembered(const std::string& key, Measure&& measure);
 
-  std::mutex mutex_;
-  std::map<std::string, plan::Cost> known_;
+  Mutex mutex_;
+  std::map<std::string, plan::Cost> known_ STRAIT_GUARDED_BY(mutex_);
 };
 
 }  // namespace strait::node
