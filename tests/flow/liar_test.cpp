@@ -14,13 +14,13 @@
 namespace strait::flow {
 namespace {
 
-constexpr std::size_t kLength = 65536;
+constexpr std::size_t kLiarsBytes = 65536;
 
-int counted(Node& node, const char* what) {
+int counter_of(Node& node, const char* what) {
   return info(node)["counters"].value(what, 0);
 }
 
-std::string way_of(Operation operation) {
+std::string said_way(Operation operation) {
   const auto done = operation.wait(10s);
   return done ? done->path.str().substr(0, done->path.str().find(" -> ")) : done.error().text;
 }
@@ -48,11 +48,11 @@ void lie(Process::Wire wire) {
   std::optional<Node> node = Node::open(settings()).value();
   std::optional<Peer> peer = node->connect(wire.hear()).value();
   std::optional<Target> place = peer->lookup("block").value();
-  std::optional<Block> local(std::in_place, *node, "host", kLength, access::local);
-  local->fill(pattern(kLength, 1));
-  wire.say(way_of(peer->put(local->region.all(), place->at(0))));
-  local->fill(pattern(kLength, 2));
-  std::uint8_t* const kept = keep_pages(pattern(kLength, 1));
+  std::optional<Block> local(std::in_place, *node, "host", kLiarsBytes, access::local);
+  local->fill(pattern(kLiarsBytes, 1));
+  wire.say(said_way(peer->put(local->region.all(), place->at(0))));
+  local->fill(pattern(kLiarsBytes, 2));
+  std::uint8_t* const kept = keep_pages(pattern(kLiarsBytes, 1));
   wire.say(kept == nullptr ? "nothing to keep" : "kept");
   if (kept == nullptr) return;
   if (wire.hear() == "go") {
@@ -63,8 +63,9 @@ void lie(Process::Wire wire) {
   }
   wire.say("here");
   (void)wire.hear();
-  wire.say(std::memcmp(kept, pattern(kLength, 3).data(), kLength) == 0 ? "sees what came later" : "sees nothing new");
-  std::fill_n(kept, kLength, std::uint8_t{0xee});
+  wire.say(std::memcmp(kept, pattern(kLiarsBytes, 3).data(), kLiarsBytes) == 0 ? "sees what came later"
+                                                                               : "sees nothing new");
+  std::fill_n(kept, kLiarsBytes, std::uint8_t{0xee});
   wire.say("written");
   (void)wire.hear();
 }
@@ -88,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Pages, Liar,
 TEST_P(Liar, Is) {
   Process liar{lie};
   Node node = Node::open(settings({{"revoked_pages", GetParam().option}})).value();
-  Block block(node, "host", kLength, access::all);
+  Block block(node, "host", kLiarsBytes, access::all);
   Published published = node.publish("block", block.region).value();
   liar.wire().say(node.address());
   ASSERT_EQ(liar.wire().hear(), "map grant");
@@ -98,14 +99,15 @@ TEST_P(Liar, Is) {
 
   const auto revoked = block.region.revoke(20s);
   ASSERT_TRUE(revoked) << revoked.error().explain();
-  EXPECT_EQ(counted(node, "grant_holdouts"), 0) << "nobody is suspected";
-  EXPECT_EQ(counted(node, "pages_left"), leaves() ? 1 : 0);
-  EXPECT_EQ(block.read(0, kLength), pattern(kLength, 1));
-  block.fill(pattern(kLength, 3));
+  EXPECT_EQ(counter_of(node, "grant_holdouts"), 0) << "nobody is suspected";
+  EXPECT_EQ(counter_of(node, "pages_left"), leaves() ? 1 : 0);
+  EXPECT_EQ(block.read(0, kLiarsBytes), pattern(kLiarsBytes, 1));
+  block.fill(pattern(kLiarsBytes, 3));
   liar.wire().say("look");
   EXPECT_EQ(liar.wire().hear(), leaves() ? "sees nothing new" : "sees what came later");
   ASSERT_EQ(liar.wire().hear(), "written");
-  EXPECT_EQ(block.read(0, kLength), leaves() ? pattern(kLength, 3) : std::vector<std::uint8_t>(kLength, 0xee));
+  EXPECT_EQ(block.read(0, kLiarsBytes),
+            leaves() ? pattern(kLiarsBytes, 3) : std::vector<std::uint8_t>(kLiarsBytes, 0xee));
 
   // The memory is as good as before.
   Region again = node.share(block.memory(), access::all).value();
@@ -119,7 +121,7 @@ TEST(LiarOfTwoRegions, IsLeftThePagesWithTheLast) {
     SCOPED_TRACE(dropped ? "the regions are dropped" : "the regions are revoked");
     Process liar{lie};
     Node node = Node::open(settings({{"revoked_pages", "leave"}})).value();
-    Memory memory = node.allocate(kLength).value();
+    Memory memory = node.allocate(kLiarsBytes).value();
     std::optional<Region> mapped = node.share(memory, access::all).value();
     std::optional<Region> other = node.share(memory, access::local).value();  // nobody was told of it
     std::vector<Published> published;
@@ -134,14 +136,14 @@ TEST(LiarOfTwoRegions, IsLeftThePagesWithTheLast) {
       published.clear();
       mapped.reset();
     }
-    EXPECT_EQ(counted(node, "pages_left"), 0);
+    EXPECT_EQ(counter_of(node, "pages_left"), 0);
     if (dropped) {
       other.reset();
     } else {
       EXPECT_TRUE(other->revoke(20s));
     }
-    EXPECT_EQ(counted(node, "pages_left"), 1);
-    const auto later = pattern(kLength, 3);
+    EXPECT_EQ(counter_of(node, "pages_left"), 1);
+    const auto later = pattern(kLiarsBytes, 3);
     {
       [[maybe_unused]] const Unwatched unwatched;
       std::copy(later.begin(), later.end(), static_cast<std::uint8_t*>(memory.data()));
@@ -151,7 +153,7 @@ TEST(LiarOfTwoRegions, IsLeftThePagesWithTheLast) {
     ASSERT_EQ(liar.wire().hear(), "written");
     {
       [[maybe_unused]] const Unwatched unwatched;
-      EXPECT_EQ(std::memcmp(memory.data(), later.data(), kLength), 0);
+      EXPECT_EQ(std::memcmp(memory.data(), later.data(), kLiarsBytes), 0);
     }
     published.clear();
     mapped.reset();
@@ -163,12 +165,12 @@ TEST(LiarOfTwoRegions, IsLeftThePagesWithTheLast) {
 // What no peer has mapped keeps its pages: leaving them costs a look at each.
 TEST(RevokedPages, OfMemoryThatWasNotMappedStay) {
   Pair pair(settings({{"revoked_pages", "leave"}, {"grant", "copy"}}), settings());
-  Block target(pair.owner, "host", kLength, access::all);
-  Block local(pair.asker, "host", kLength, access::local);
+  Block target(pair.owner, "host", kLiarsBytes, access::all);
+  Block local(pair.asker, "host", kLiarsBytes, access::local);
   Published published = pair.owner.publish("block", target.region).value();
-  EXPECT_EQ(way_of(pair.far.put(local.region.all(), pair.far.lookup("block").value().at(0))), "copy grant");
+  EXPECT_EQ(said_way(pair.far.put(local.region.all(), pair.far.lookup("block").value().at(0))), "copy grant");
   EXPECT_TRUE(target.region.revoke(20s));
-  EXPECT_EQ(counted(pair.owner, "pages_left"), 0);
+  EXPECT_EQ(counter_of(pair.owner, "pages_left"), 0);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 using Env = std::vector<std::pair<std::string, std::string>>;
 const Env kColourful = {{"TERM", "xterm"}, {"NO_COLOR", ""}};
-constexpr double kPatience = 170;
+constexpr double kTerminalPatience = 170;
 
 // What is to be seen of a stream in the end, on a terminal of 80 columns. It knows what the tool may write and no more.
 class Screen {
@@ -70,7 +70,7 @@ class Screen {
 };
 
 Outcome on_terminal(std::vector<std::string> arguments, const Env& env = kColourful) {
-  return Program(strait_command(std::move(arguments)), env, Program::By::terminal).finish(kPatience);
+  return Program(strait_command(std::move(arguments)), env, Program::By::terminal).finish(kTerminalPatience);
 }
 
 TEST(Terminal, PerfSaysHowFarItIsAndLeavesNothingOfThat) {
@@ -89,7 +89,7 @@ TEST(Terminal, PerfSaysHowFarItIsAndLeavesNothingOfThat) {
 TEST(Terminal, ALongLineOfPerfIsCut) {
   Program perf(strait_command({"perf", "--spawn", "--test", "compare_swap_lat", "--iterations", "1099511627776"}),
                kColourful, Program::By::terminal);
-  const std::string said = perf.read_until("\r\033[K  compare_swap_lat 8 B: ", 2, kPatience);
+  const std::string said = perf.read_until("\r\033[K  compare_swap_lat 8 B: ", 2, kTerminalPatience);
   ASSERT_NE(said, "");
   EXPECT_NE(said.find(" of 1099511627776 operations"), std::string::npos) << said;
   EXPECT_EQ(Screen(said).offence(), "");
