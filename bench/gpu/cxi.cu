@@ -136,7 +136,7 @@ struct CxiWork {
 
 __device__ __forceinline__ void bare_command(const BareCommands& ring, const CxiWork& work, std::uint64_t at,
                                              std::uint64_t item) {
-  const ki::Telling tell{ki::kQuiet | cx::kEventCtAck, 5, 9, 77};
+  const ki::Telling tell{ki::kQuiet | cx::kEventCtAck, 77, ki::told_by_counter(ki::told_by_event(9), 5)};
   ki::store_command(ring.blocks + (cx::kFirstBlock + at) * 64,
                     ki::full_dma(cx::DmaOp::put, {work.to.dfa, work.to.index_ext, offset_of(item)},
                                  work.from.iova + offset_of(item), work.from.lac, 64, tell, 0, 0)
