@@ -327,14 +327,9 @@ TYPED_TEST_P(LaneOn, TheTimeToWaitForRoomIsThatOfTheWholeList) {
   street.nic_.stall(true);
   std::thread host([&] {
     using namespace std::chrono_literals;
-    std::uint64_t done = 0;
     while (__atomic_load_n(told, __ATOMIC_ACQUIRE) == 0) {
       std::this_thread::sleep_for(200ms);
-      street.nic_.stall(false);
-      while (street.nic_.executed() < done + 4 && __atomic_load_n(told, __ATOMIC_ACQUIRE) == 0)
-        std::this_thread::sleep_for(1ms);
-      street.nic_.stall(true);
-      done = street.nic_.executed();
+      street.nic_.go_on_for(4);
     }
     street.nic_.stall(false);
   });

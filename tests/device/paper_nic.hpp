@@ -57,10 +57,13 @@ class Nic {
   void stall(bool stalled) {
     const std::lock_guard lock(mutex_);
     stalled_ = stalled;
+    left_ = UINT64_MAX;
   }
-  std::uint64_t executed() {
+  // It goes on for so many work requests, and then stops.
+  void go_on_for(std::uint64_t count) {
     const std::lock_guard lock(mutex_);
-    return executed_;
+    stalled_ = false;
+    left_ = count;
   }
 
  private:
@@ -75,7 +78,7 @@ class Nic {
       {
         const std::lock_guard lock(mutex_);
         if (!stalled_)
-          for (End* end : ends_) busy = pass(*end) || busy;
+          for (End* end : ends_) busy = (!stalled_ && pass(*end)) || busy;
       }
       if (!busy) std::this_thread::yield();
     }
@@ -101,8 +104,9 @@ class Nic {
       if (syndrome != 0) end.failed = true;
       end.next += used;
       ready = used < ready ? ready - used : 0;
-      ++executed_;
       busy = true;
+      stalled_ = --left_ == 0;
+      if (stalled_) return busy;
     }
     return busy;
   }
@@ -205,7 +209,7 @@ class Nic {
   std::mutex mutex_;
   std::vector<End*> ends_;
   std::map<std::uint32_t, Range> keys_;
-  std::uint64_t executed_ = 0;
+  std::uint64_t left_ = UINT64_MAX;
   bool stalled_ = false;
   std::atomic<bool> stop_{false};
   std::thread thread_;  // last: it uses the rest
