@@ -14,7 +14,7 @@ strait_arrows(keys        export buffer sys base result plugin)
 strait_arrows(plan        base result)  # pure: sees capability records, asks nobody
 strait_arrows(rendezvous  keys sys base result)
 strait_arrows(rail        device wire sys base result plugin)
-strait_arrows(rail_proxy  wire base result plugin)  # mlx5 rings read by the CPU: a decoder of its own
+strait_arrows(rail_proxy  wire sys base result plugin)  # mlx5 rings read by the CPU: a decoder of its own
 strait_arrows(rail_cxi    rail_proxy device wire sys base result plugin)
 strait_arrows(rail_verbs  rail_proxy wire sys base result plugin)  # a plug-in, like the software NIC
 strait_arrows(post        plan keys export buffer rail device wire sys base result plugin)
