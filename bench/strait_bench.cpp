@@ -40,21 +40,33 @@ bool wanted(const Asked& asked, const std::string& id, bool extra) {
   return std::find(asked.only.begin(), asked.only.end(), id) != asked.only.end();
 }
 
+void write_json(const std::string& file, const Json& results) {
+  std::ofstream out(file);
+  out << results.dump(1) << "\n";
+  out.flush();
+  if (!out) bench::give_up(file + " cannot be written");
+}
+
+// Written down row by row: a run that is stopped has measured what it has.
 Json measure(const Asked& asked, const std::string& command) {
   Json results = {{"command", command},
                   {"date", strait::versus::today()},
                   {"machine", strait::versus::describe_machine(strait_version())},
                   {"rows", Json::array()}};
   results["load_before"] = strait::versus::load_average();
+  const auto add = [&](const Json& row) {
+    results["rows"].push_back(row);
+    results["load_after"] = strait::versus::load_average();
+    if (!asked.json_file.empty()) write_json(asked.json_file, results);
+  };
   for (const bench::PairRow& row : bench::pair_rows()) {
-    if (wanted(asked, row.id, row.extra)) results["rows"].push_back(bench::measure_pairs(asked.setup, row));
+    if (wanted(asked, row.id, row.extra)) add(bench::measure_pairs(asked.setup, row));
   }
-  if (wanted(asked, "sweep", true)) results["rows"].push_back(bench::measure_sweep(asked.setup));
-  if (wanted(asked, "instructions", false)) results["rows"].push_back(bench::measure_instructions(asked.setup));
-  if (wanted(asked, "lookup", false)) results["rows"].push_back(bench::measure_lookup(asked.setup));
-  if (wanted(asked, "rcache", false)) results["rows"].push_back(bench::measure_rcache(asked.setup));
-  if (wanted(asked, "footprint", false)) results["rows"].push_back(bench::measure_footprint(asked.setup));
-  results["load_after"] = strait::versus::load_average();
+  if (wanted(asked, "sweep", true)) add(bench::measure_sweep(asked.setup));
+  if (wanted(asked, "instructions", false)) add(bench::measure_instructions(asked.setup));
+  if (wanted(asked, "lookup", false)) add(bench::measure_lookup(asked.setup));
+  if (wanted(asked, "rcache", false)) add(bench::measure_rcache(asked.setup));
+  if (wanted(asked, "footprint", false)) add(bench::measure_footprint(asked.setup));
   return results;
 }
 
@@ -131,7 +143,7 @@ int main(int argc, char** argv) try {
       ->check(CLI::Range(10, 10000))
       ->capture_default_str();
   app.add_option("--only", asked.only, "Rows to run, by name (see --list)")->delimiter(',');
-  app.add_option("--json", asked.json_file, "Write results here")->capture_default_str()->take_last();
+  app.add_option("--json", asked.json_file, "Write results here, after each row")->capture_default_str()->take_last();
   app.add_option("--from", asked.from,
                  "Measure nothing: read results from JSON files or folders of them; of a row that several have, the "
                  "last counts")
@@ -173,12 +185,6 @@ int main(int argc, char** argv) try {
   if (live) std::cerr << "\r\033[K";
   const Json results = bench::join(runs);
   std::cout << bench::table_text(results);
-  if (!asked.json_file.empty() && asked.from.empty()) {
-    std::ofstream out(asked.json_file);
-    out << runs.front().dump(1) << "\n";
-    out.flush();
-    if (!out) bench::give_up(asked.json_file + " cannot be written");
-  }
   const std::string text = bench::docs_text(results);
   if (!asked.check_file.empty()) {
     const std::string problem = bench::compare_between_markers(asked.check_file, text);
