@@ -26,10 +26,16 @@ Spent spent_in(Wait wait) {
   return {seconds_of(CLOCK_MONOTONIC) - began, seconds_of(CLOCK_THREAD_CPUTIME_ID) - used};
 }
 
-// Who spins uses all that it is given. A share of what has passed: on a busy machine both say less, never more.
+// Who spins uses all that it is given. A share of what has passed: on a busy machine both say less, never more. With
+// ThreadSanitizer a look costs ten times as much, and strict NICs are looked at often.
+#if defined(__SANITIZE_THREAD__)
+constexpr double kMostShare = 0.8;
+#else
+constexpr double kMostShare = 0.3;
+#endif
 void expect_slept(const Spent& spent, const char* call) {
   EXPECT_GE(spent.seconds, 1.0) << call;
-  EXPECT_LT(spent.cpu, 0.3 * spent.seconds) << call << " used " << spent.cpu << " s of " << spent.seconds << " s";
+  EXPECT_LT(spent.cpu, kMostShare * spent.seconds) << call << " used " << spent.cpu << " s of " << spent.seconds << " s";
 }
 
 class Waiting : public ::testing::TestWithParam<const char*> {};

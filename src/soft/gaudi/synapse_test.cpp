@@ -299,7 +299,7 @@ TEST_F(Synapse, BuffersOfOnePoolAreExportedEachAtItsOffset) {
   const std::uint64_t first = allocate(0, kFirst);  // at the base: the file itself
   const std::uint64_t buffers[] = {allocate(0, kBuffer), allocate(0, kBuffer)};
   int dmabufs[] = {-1, -1};
-  for (const int i : {0, 1}) {
+  for (const unsigned i : {0u, 1u}) {
     ASSERT_EQ(buffers[i] % kPageBytes, 0u);
     put(0, buffers[i], pattern(kBuffer, 40 + i));
     // 4 bytes short: the export is of whole pages.
@@ -324,7 +324,7 @@ TEST_F(Synapse, BuffersOfOnePoolAreExportedEachAtItsOffset) {
   EXPECT_TRUE(std::equal(pages.begin() + kPageBytes, pages.end(), at_base.begin()));
   EXPECT_EQ(std::count(pages.begin(), pages.begin() + kPageBytes, std::byte{0}), std::ptrdiff_t{kPageBytes});
   ::close(around);
-  for (const int i : {0, 1}) {
+  for (const unsigned i : {0u, 1u}) {
     EXPECT_EQ(::lseek(dmabufs[i], 0, SEEK_END), static_cast<off_t>(kBuffer)) << "as long as the buffer";
     EXPECT_EQ(bytes_behind(dmabufs[i]), pattern(kBuffer, 40 + i)) << i;
     EXPECT_EQ(::mmap(nullptr, kBuffer, PROT_READ | PROT_WRITE, MAP_SHARED, dmabufs[i], 0), MAP_FAILED);
