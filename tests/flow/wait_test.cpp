@@ -35,7 +35,8 @@ constexpr double kMostShare = 0.3;
 #endif
 void expect_slept(const Spent& spent, const char* call) {
   EXPECT_GE(spent.seconds, 1.0) << call;
-  EXPECT_LT(spent.cpu, kMostShare * spent.seconds) << call << " used " << spent.cpu << " s of " << spent.seconds << " s";
+  EXPECT_LT(spent.cpu, kMostShare * spent.seconds)
+      << call << " used " << spent.cpu << " s of " << spent.seconds << " s";
 }
 
 class Waiting : public ::testing::TestWithParam<const char*> {};
