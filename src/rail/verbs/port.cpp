@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "sys/mapping.hpp"
 #include "sys/process.hpp"
 
 namespace strait::rail::verbs {
@@ -128,6 +129,10 @@ Result<Port> Port::open(const std::string& device) {
   }
   const Owner<ibv_device*, ibv_free_device_list> list(ibv_get_device_list(nullptr));
   if (!list) {
+    // It says the same when it had no descriptor to look with.
+    const int why = errno;
+    if (auto any = sys::make_sealed_memfd("strait-any", sys::page_bytes()); !any) return any.error();
+    errno = why;
     return with_remedy(fail_errno(errno, "this machine has no RDMA devices that libibverbs can see"),
                        "load the NIC's driver, or rdma_rxe: rdma link add rxe0 type rxe netdev eth0");
   }

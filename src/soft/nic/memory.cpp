@@ -105,6 +105,7 @@ Status MemoryTable::translate(Registration& made, const strait_nic_mr_request& r
   made.length_bytes = request.length_bytes;
   if (request.fd >= 0) {
     STRAIT_CHECK(check_importable(request.fd, request.fd_offset + request.length_bytes));
+    made.peers_copy = !sys::is_dmabuf(request.fd);
     if ((request.access & STRAIT_NIC_CPU_ADDRESS) != 0) {
       made.bytes = reinterpret_cast<std::byte*>(request.address);
       return {};

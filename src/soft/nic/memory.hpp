@@ -45,6 +45,8 @@ struct alignas(64) Registration {
   sys::Fd held;                  // the descriptor of memory that only the port reaches: an open one keeps the memory
   mutable bool revoked = false;  // the port said so: the key maps nothing any more
   bool closing = false;          // being deregistered: no copy begins any more
+  // process_vm calls find no pages behind the mapping of a dma-buf: a peer cannot copy from here or to here by itself.
+  bool peers_copy = true;
   std::shared_ptr<IndirectKey> indirect;
 
   [[nodiscard]] bool covers(std::uint64_t at, std::uint64_t length) const {

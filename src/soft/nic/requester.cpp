@@ -192,7 +192,9 @@ namespace {
 // Every byte must be visible at an address for the other process to fetch it.
 bool all_addressable(MemoryTable& memory, const SendWork& work) {
   for (std::uint32_t i = 0; i < work.n_pieces; ++i) {
-    if (work.pieces[i].in_ring || memory.find(work.pieces[i].lkey)->bytes == nullptr) return false;
+    if (work.pieces[i].in_ring) return false;
+    const Registration* const place = memory.find(work.pieces[i].lkey);
+    if (place->bytes == nullptr || !place->peers_copy) return false;
   }
   return work.n_pieces != 0;
 }
