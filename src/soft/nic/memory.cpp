@@ -208,6 +208,7 @@ Result<std::uint32_t> MemoryTable::add_alias(const AliasRequest& request) {
   made.address = request.address + first;
   made.length_bytes = std::min(request.length_bytes - first, of->length_bytes - missing);
   made.bytes = of->bytes + missing;
+  made.peers_copy = of->peers_copy;
   made.parent = request.of;
   return key;
 }
